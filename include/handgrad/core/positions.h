@@ -1,0 +1,21 @@
+#pragma once
+
+#include "handgrad/core/types.h"
+
+namespace handgrad {
+
+/// Which features RoPE turns together: (2i, 2i+1), or (i, i + D/2).
+enum class RopePairing { adjacent, half };
+
+/// Positions of tokens, counted from 0: one row for every sequence of a batch, (T), or a row each, (B, T).
+/// Borrows its memory.
+struct PositionsRef {
+  const Index* data = nullptr;
+  Index batch = 1;  ///< 1: shared by all sequences.
+  Index time = 0;
+
+  Index at(Index b, Index t) const { return data[(batch == 1 ? 0 : b) * time + t]; }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+}  // namespace handgrad
