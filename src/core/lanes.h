@@ -1,0 +1,43 @@
+#pragma once
+
+#include "core/math.h"
+
+namespace handgrad {
+
+/// sum of f(0) .. f(n - 1) in a fixed order: element i goes to lane i mod 16, lanes are added pairwise at the end. A
+/// plain loop must not be turned into vector code, since that changes the order of its sum; this one already has it.
+template <class A, class F>
+A lane_sum(Index n, F&& f) {
+  constexpr Index lanes = 16;
+  A sums[lanes] = {};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index l = 0; l < lanes; ++l) sums[l] += f(i + l);
+  }
+  for (Index l = 0; i + l < n; ++l) sums[l] += f(i + l);
+  for (Index width = lanes / 2; width > 0; width /= 2) {
+    for (Index l = 0; l < width; ++l) sums[l] += sums[l + width];
+  }
+  return sums[0];
+}
+
+/// The largest real part; NaN if any is NaN, so that nothing hides one. n >= 1.
+template <class S, class F>
+auto lane_max(Index n, F&& f) {
+  using R = decltype(real_part(S{}));
+  constexpr Index lanes = 16;
+  R best[lanes];
+  for (Index l = 0; l < lanes; ++l) best[l] = real_part(f(l < n ? l : 0));
+  const auto take = [](R& a, R b) { a = a < b || b != b ? b : a; };  // a NaN wins, and stays: NaN < b is false
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index l = 0; l < lanes; ++l) take(best[l], real_part(f(i + l)));
+  }
+  for (Index l = 0; i + l < n; ++l) take(best[l], real_part(f(i + l)));
+  for (Index width = lanes / 2; width > 0; width /= 2) {
+    for (Index l = 0; l < width; ++l) take(best[l], best[l + width]);
+  }
+  return best[0];
+}
+
+}  // namespace handgrad

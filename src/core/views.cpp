@@ -1,0 +1,50 @@
+#include "handgrad/core/views.h"
+
+#include <fmt/format.h>
+
+#include "handgrad/core/errors.h"
+
+namespace handgrad {
+
+Strides dense_strides(const Shape& shape) {
+  Strides strides{};
+  Index step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[static_cast<std::size_t>(i)] = step;
+    step *= shape[i];
+  }
+  return strides;
+}
+
+namespace detail {
+
+Index joined_row_stride(const Shape& shape, const Strides& strides) {
+  const int rank = shape.rank();
+  if (rank == 0) return -1;
+  if (shape[-1] > 1 && strides[static_cast<std::size_t>(rank - 1)] != 1) return -1;
+  Index stride = 0;  // 0: no row axis longer than 1 has been met yet
+  Index joined = 1;
+  for (int i = rank - 2; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    const Index own = strides[static_cast<std::size_t>(i)];
+    if (stride == 0) {
+      stride = own;
+    } else if (own != stride * joined) {
+      return -1;
+    }
+    joined *= shape[i];
+  }
+  return stride == 0 ? shape[-1] : stride;
+}
+
+void refuse_rows(const Shape& shape) {
+  throw ShapeError(fmt::format("view {}: its axes cannot be read as rows of adjacent elements", shape.to_string()));
+}
+
+void refuse_heads(const Shape& shape) {
+  throw ShapeError(
+      fmt::format("view {}: heads are (batch, time, head, width) with adjacent widths", shape.to_string()));
+}
+
+}  // namespace detail
+}  // namespace handgrad
