@@ -1,0 +1,100 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/autograd/arena.h"
+#include "handgrad/autograd/parameter_store.h"
+#include "handgrad/autograd/pool.h"
+#include "handgrad/autograd/var.h"
+
+namespace handgrad {
+
+/// Which part of which node an operation read.
+struct NodePart {
+  int id = -1;  ///< -1: nothing.
+  bool takes_gradient = false;
+  Index offset = 0;
+  Shape shape;
+  Strides strides{};
+};
+
+template <class S>
+struct Node {
+  const char* operation = "";
+  int scope = 0;
+  Shape shape;
+  typename Pool<S>::Block value, gradient;  // capacity 0: somebody else's memory
+  bool needs_gradient = false;
+  bool kept = false;
+  bool leaf = false;
+  int handles = 0;  // Vars that name it
+  int readers = 0;  // saved for the backward pass of so many nodes
+  std::span<const NodePart> inputs;
+  std::span<const int> saved;
+  void* closure = nullptr;
+  void (*run)(Graph<S>& graph, Node& node) = nullptr;
+  const Index* version = nullptr;  // of the parameter store that the value belongs to
+  Index version_read = 0;
+};
+
+/// What a Tape and its Vars share: the list of nodes, their memory and the one walk backward. Order and storage, no
+/// calculus. It lives until the tape and the last handle are gone.
+template <class S>
+class Graph {
+ public:
+  // For operations (see output.h).
+  Var<S> add_node(const char* operation, const Shape& shape, std::span<const NodePart> inputs);
+  NodePart part(const Var<S>& x, const char* operation) const;
+  Node<S>& node(int id) { return nodes_[static_cast<std::size_t>(id)]; }
+  S* value(int id) { return node(id).value.data; }
+  S* scratch(int id, Index size);
+  void finish(int id, std::span<const int> saved, void* closure, void (*run)(Graph&, Node<S>&));
+  View<S> gradient_of(const NodePart& part);
+  View<S> gradient_of(Node<S>& node);
+  View<const S> value_of(const NodePart& part) { return {value(part.id) + part.offset, part.shape, part.strides}; }
+  Arena& arena() { return arena_; }
+  bool recording() const { return recording_; }
+
+  // For Var.
+  void pin(int id, Index generation);
+  void unpin(int id, Index generation) noexcept;
+  void check(Index generation, const char* what) const;
+
+ private:
+  friend class Tape<S>;
+  explicit Graph(bool recording) : recording_(recording) {}
+  Var<S> add_leaf(const char* name, const Shape& shape);
+  void backward(const Var<S>& y, View<const S> seed);
+  void check_versions() const;
+  void finish_backward(int id);
+  void release_value_if_unused(int id) noexcept;
+  void release_scratch(int id) noexcept;
+  void release(typename Pool<S>::Block& block) noexcept;
+  void reset() noexcept;
+  int intern(std::string_view name);
+
+  struct Scratch {
+    int node;
+    typename Pool<S>::Block block;
+  };
+
+  Pool<S> pool_;
+  Arena arena_;
+  std::vector<Node<S>> nodes_;
+  std::vector<int> free_nodes_;  // places to use again; only while nothing is recorded
+  std::vector<Scratch> scratch_;
+  std::vector<std::string> scopes_{""};
+  std::map<std::pair<int, std::string>, int, std::less<>> scope_ids_;
+  int scope_ = 0;
+  Index generation_ = 1;
+  Index handles_ = 0;
+  Index live_ = 0;
+  bool recording_;
+  bool consumed_ = false;
+  bool orphaned_ = false;
+};
+
+}  // namespace handgrad

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "handgrad/autograd/graph.h"
+#include "handgrad/core/tensor.h"
+
+namespace handgrad {
+
+/// The ordered list of what was done to values, and the memory they live in. backward() walks it once, last to first.
+/// With recording off the same forward code keeps nothing. One tape belongs to one thread; Tape<complex> never records.
+template <class S>
+class Tape {
+ public:
+  explicit Tape(bool recording = !is_complex_v<S>);
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  bool recording() const { return graph_->recording_; }
+
+  /// A value without gradient: a copy of `x`.
+  Var<S> constant(const Tensor<S>& x);
+  /// A value with a gradient: a copy of `x`.
+  Var<S> variable(const Tensor<S>& x);
+  /// A value without gradient in somebody else's memory, which must stay as it is until reset().
+  Var<S> borrow(View<const S> x);
+  /// A parameter; its gradient is added to the store's, if the store has gradients.
+  Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
+
+  /// Adds to the gradient of everything that y, a single element, depends on. Throws ShapeError if y has more elements,
+  /// Error for a second call before reset(), or if parameters were changed since they were read.
+  void backward(const Var<S>& y);
+  /// The same for a y of any shape: the gradient of <y, seed>. `seed` is dense and has the shape of y.
+  void backward(const Var<S>& y, const Tensor<S>& seed);
+
+  /// Forgets everything and keeps the memory. Handles from before throw when they are used.
+  void reset() { graph_->reset(); }
+
+  /// Names what is done while it lives: nested names are joined by '/'.
+  class Scope {
+   public:
+    Scope(Tape& tape, std::string_view name) : graph_(tape.graph_), before_(graph_->scope_) {
+      graph_->scope_ = graph_->intern(name);
+    }
+    ~Scope() { graph_->scope_ = before_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Graph<S>* graph_;
+    int before_;
+  };
+
+  /// Nodes since reset(), and those of them whose value is held.
+  Index nodes() const { return static_cast<Index>(graph_->nodes_.size()); }
+  Index live_nodes() const { return graph_->live_; }
+  /// Bytes of the tape's pool.
+  Index pool_bytes() const { return graph_->pool_.bytes(); }
+  /// Operation and scope of a value's node, for reports.
+  std::string describe(const Var<S>& x) const;
+
+ private:
+  Graph<S>* graph_;
+};
+
+}  // namespace handgrad

@@ -1,0 +1,38 @@
+#include "handgrad/autograd/pool.h"
+
+#include <algorithm>
+#include <complex>
+
+namespace handgrad {
+
+template <class S>
+typename Pool<S>::Block Pool<S>::acquire(Index size) {
+  const auto fits = std::lower_bound(free_.begin(), free_.end(), size,
+                                     [](const Block& block, Index wanted) { return block.capacity < wanted; });
+  Block block;
+  if (fits != free_.end() && fits->capacity <= size + size / 4 + 64) {
+    block = *fits;
+    free_.erase(fits);
+  } else {
+    owned_.emplace_back(size);
+    block = {owned_.back().data(), size};
+    bytes_ += size * static_cast<Index>(sizeof(S));
+    free_.reserve(owned_.size());  // so that giving a block back never allocates
+  }
+  ++in_use_;
+  return block;
+}
+
+template <class S>
+void Pool<S>::release(Block block) {
+  const auto place = std::upper_bound(free_.begin(), free_.end(), block.capacity,
+                                      [](Index capacity, const Block& other) { return capacity < other.capacity; });
+  free_.insert(place, block);
+  --in_use_;
+}
+
+template class Pool<float>;
+template class Pool<double>;
+template class Pool<std::complex<double>>;
+
+}  // namespace handgrad

@@ -1,0 +1,99 @@
+#include "handgrad/autograd/tape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <complex>
+
+#include "handgrad/core/errors.h"
+
+namespace handgrad {
+
+template <class S>
+Tape<S>::Tape(bool recording) : graph_(new Graph<S>(recording)) {
+  if (is_complex_v<S> && recording) {
+    delete graph_;
+    throw Error("tape: complex values are never recorded; their forward passes serve complex-step derivatives");
+  }
+}
+
+template <class S>
+Tape<S>::~Tape() {
+  graph_->reset();
+  graph_->orphaned_ = true;
+  if (graph_->handles_ == 0) delete graph_;
+}
+
+template <class S>
+Var<S> Tape<S>::constant(const Tensor<S>& x) {
+  Var<S> leaf = graph_->add_leaf("constant", x.shape());
+  std::copy(x.span().begin(), x.span().end(), graph_->value(leaf.id()));
+  return leaf;
+}
+
+template <class S>
+Var<S> Tape<S>::variable(const Tensor<S>& x) {
+  Var<S> leaf = constant(x);
+  Node<S>& node = graph_->node(leaf.id());
+  node.operation = "variable";
+  node.needs_gradient = recording();
+  return leaf;
+}
+
+template <class S>
+Var<S> Tape<S>::borrow(View<const S> x) {
+  Var<S> leaf = graph_->add_leaf("borrowed", Shape{});
+  Node<S>& node = graph_->node(leaf.id());
+  graph_->release(node.value);
+  node.value = {const_cast<S*>(x.data), 0};
+  node.shape = x.shape;
+  leaf.shape_ = x.shape;
+  leaf.strides_ = x.strides;
+  return leaf;
+}
+
+template <class S>
+Var<S> Tape<S>::parameter(const ParameterStore<S>& store, ParameterId id) {
+  const Parameter& p = store.parameter(id);
+  Var<S> leaf = borrow(store.value(p));
+  Node<S>& node = graph_->node(leaf.id());
+  node.operation = "parameter";
+  if (recording() && store.has_gradients()) {
+    node.gradient = {store.gradient(p).data, 0};
+    node.needs_gradient = true;
+    node.version = &store.version();
+    node.version_read = store.version();
+  }
+  return leaf;
+}
+
+template <class S>
+void Tape<S>::backward(const Var<S>& y) {
+  if (y.size() != 1) {
+    throw ShapeError(fmt::format("backward: takes a single element, or a seed; got {}", y.shape().to_string()));
+  }
+  const S one(1);
+  graph_->backward(y, View<const S>{&one, Shape{}, {}});
+}
+
+template <class S>
+void Tape<S>::backward(const Var<S>& y, const Tensor<S>& seed) {
+  if (seed.shape() != y.shape()) {
+    throw ShapeError(fmt::format("backward: the seed has the shape of the value, got {} and {}",
+                                 seed.shape().to_string(), y.shape().to_string()));
+  }
+  graph_->backward(y, seed.view());
+}
+
+template <class S>
+std::string Tape<S>::describe(const Var<S>& x) const {
+  const Node<S>& node = x.graph().node(x.id());
+  const std::string& scope = graph_->scopes_[static_cast<std::size_t>(node.scope)];
+  return scope.empty() ? node.operation : scope + "/" + node.operation;
+}
+
+template class Tape<float>;
+template class Tape<double>;
+template class Tape<std::complex<double>>;
+
+}  // namespace handgrad

@@ -1,0 +1,155 @@
+#include "handgrad/autograd/var.h"
+
+#include <fmt/format.h>
+
+#include <complex>
+
+#include "handgrad/autograd/graph.h"
+#include "handgrad/core/errors.h"
+
+namespace handgrad {
+
+template <class S>
+Var<S>::Var(Graph<S>* graph, int id, Index generation, const Shape& shape)
+    : graph_(graph), generation_(generation), id_(id), shape_(shape), strides_(dense_strides(shape)) {
+  graph_->pin(id_, generation_);
+}
+
+template <class S>
+Var<S>::Var(const Var& other)
+    : graph_(other.graph_),
+      generation_(other.generation_),
+      offset_(other.offset_),
+      id_(other.id_),
+      detached_(other.detached_),
+      shape_(other.shape_),
+      strides_(other.strides_) {
+  if (graph_) graph_->pin(id_, generation_);
+}
+
+template <class S>
+Var<S>::Var(Var&& other) noexcept
+    : graph_(std::exchange(other.graph_, nullptr)),
+      generation_(other.generation_),
+      offset_(other.offset_),
+      id_(other.id_),
+      detached_(other.detached_),
+      shape_(other.shape_),
+      strides_(other.strides_) {}
+
+template <class S>
+Var<S>& Var<S>::operator=(Var other) noexcept {
+  std::swap(graph_, other.graph_);
+  std::swap(generation_, other.generation_);
+  std::swap(offset_, other.offset_);
+  std::swap(id_, other.id_);
+  std::swap(detached_, other.detached_);
+  std::swap(shape_, other.shape_);
+  std::swap(strides_, other.strides_);
+  return *this;
+}
+
+template <class S>
+Var<S>::~Var() {
+  if (graph_) graph_->unpin(id_, generation_);
+}
+
+template <class S>
+Graph<S>& Var<S>::graph() const {
+  if (!graph_) throw Error("value: an empty handle was used");
+  graph_->check(generation_, "value");
+  return *graph_;
+}
+
+template <class S>
+View<const S> Var<S>::view() const {
+  return {graph().value(id_) + offset_, shape_, strides_};
+}
+
+template <class S>
+S Var<S>::item() const {
+  if (size() != 1) throw ShapeError(fmt::format("item: takes a single element, got {}", shape_.to_string()));
+  return *view().data;
+}
+
+template <class S>
+Var<S> Var<S>::slice(int axis, Index begin, Index count) const {
+  const int a = shape_.axis_index(axis);
+  if (begin < 0 || count < 1 || count > shape_[a] - begin) {
+    throw RangeError(fmt::format("slice: {} elements from {} on are not in axis {} of {}", count, begin, axis,
+                                 shape_.to_string()));
+  }
+  Var part = *this;
+  part.offset_ += begin * strides_[static_cast<std::size_t>(a)];
+  part.shape_ = shape_.with(a, count);
+  return part;
+}
+
+template <class S>
+Var<S> Var<S>::split_last(Index parts) const {
+  const int rank = shape_.rank();
+  if (rank == 0 || rank == Shape::max_rank || parts < 1 || shape_[-1] % parts != 0) {
+    throw ShapeError(fmt::format("split: the last axis of {} cannot be cut into {} parts", shape_.to_string(), parts));
+  }
+  const auto last = static_cast<std::size_t>(rank - 1);
+  std::array<Index, Shape::max_rank> extents{};
+  std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
+  extents[last] = parts;
+  extents[last + 1] = shape_[-1] / parts;
+  Var split = *this;
+  split.shape_ = Shape(std::span<const Index>(extents.data(), last + 2));
+  split.strides_[last + 1] = strides_[last];
+  split.strides_[last] = strides_[last] * extents[last + 1];
+  return split;
+}
+
+template <class S>
+Var<S> Var<S>::reshape(const Shape& shape) const {
+  if (shape.size() != size() || !view().dense()) {
+    throw ShapeError(fmt::format("reshape: {} cannot be read as {}", shape_.to_string(), shape.to_string()));
+  }
+  Var other = *this;
+  other.shape_ = shape;
+  other.strides_ = dense_strides(shape);
+  return other;
+}
+
+template <class S>
+Var<S> Var<S>::transpose(int axis, int other) const {
+  const auto a = static_cast<std::size_t>(shape_.axis_index(axis)), b = static_cast<std::size_t>(shape_.axis_index(other));
+  std::array<Index, Shape::max_rank> extents{};
+  std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
+  std::swap(extents[a], extents[b]);
+  Var turned = *this;
+  turned.shape_ = Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(shape_.rank())));
+  std::swap(turned.strides_[a], turned.strides_[b]);
+  return turned;
+}
+
+template <class S>
+Var<S> Var<S>::detach() const {
+  Var other = *this;
+  other.detached_ = true;
+  return other;
+}
+
+template <class S>
+Var<S> Var<S>::keep() const {
+  graph().node(id_).kept = true;
+  return *this;
+}
+
+template <class S>
+View<const S> Var<S>::gradient() const {
+  const S* gradient = graph().node(id_).gradient.data;
+  if (!gradient) {
+    throw Error("gradient: there is none (not a leaf, not marked keep(), or nothing flowed back to it)");
+  }
+  return {gradient + offset_, shape_, strides_};
+}
+
+template class Var<float>;
+template class Var<double>;
+template class Var<std::complex<double>>;
+
+}  // namespace handgrad
