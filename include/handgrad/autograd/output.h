@@ -11,8 +11,8 @@
 //   Output y = output("softmax", x.shape(), x);                 a node, its memory, its inputs
 //   softmax_forward<S>(x.rows(), y.rows());
 //   return y.saves(y.var()).on_backward([](const auto& saved, auto dy, auto dx) {
-//     const auto& [y] = saved;                                  exactly what saves() named
-//     softmax_backward<S>(y.rows(), dy.rows(), dx.rows());      an input without gradient gives an empty view
+//     const auto& [y_saved] = saved;                                  exactly what saves() named
+//     softmax_backward<S>(y_saved.rows(), dy.rows(), dx.rows());      an input without gradient gives an empty view
 //   });
 //
 // The closure is generic, so that for complex scalars, which are never recorded, no backward code is compiled.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+
+namespace handgrad {
+
+/// A view copied into memory of its own, row-major: for views with exchanged axes, before they are read as rows.
+///
+///   forward    y = x
+///   backward   dx += dy
+///
+/// Shapes   x, y: any.
+/// Saves    nothing.
+template <class S>
+Var<S> dense(Var<S> x);
+
+template <class S>
+void dense_forward(View<const S> x, View<S> y);
+template <class S>
+void dense_backward(View<const S> dy, View<S> dx);
+
+}  // namespace handgrad

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+#include "handgrad/core/mask.h"
+
+namespace handgrad {
+
+/// A constant wherever a mask is true.
+///
+///   forward    y = value where mask is true, else x
+///   backward   dx += 0 where mask is true, else dy: what stood behind the mask has no part in anything
+///
+/// Shapes   x, y: any of rank 1 and above; mask: broadcastable to x.
+/// Saves    the mask.
+/// Throws   ShapeError if the mask does not fit.
+template <class S>
+Var<S> masked_fill(Var<S> x, MaskRef mask, double value);
+
+template <class S>
+void masked_fill_forward(View<const S> x, MaskRef mask, double value, View<S> y);
+template <class S>
+void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx);
+
+}  // namespace handgrad

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+
+namespace handgrad {
+
+/// Rectified linear unit.
+///
+///   forward    y = x for x >= 0, else 0; NaN for NaN
+///   backward   dx += dy for x > 0; at the kink, x = 0, the slope is taken as 0
+///
+/// Shapes   x, y: any of rank 1 and above.
+/// Saves    x.
+/// Source   Nair and Hinton 2010, Rectified linear units improve restricted Boltzmann machines.
+template <class S>
+Var<S> relu(Var<S> x);
+
+template <class S>
+void relu_forward(Rows<const S> x, Rows<S> y);
+template <class S>
+void relu_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx);
+
+}  // namespace handgrad

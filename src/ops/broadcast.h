@@ -1,0 +1,86 @@
+#pragma once
+
+#include "ops/elementwise.h"
+
+namespace handgrad {
+
+/// `x` read under a larger shape: axes that it lacks, or where its extent is 1, have stride 0.
+template <class T>
+View<T> broadcast_view(View<T> x, const Shape& shape) {
+  View<T> wide{x.data, shape, {}};
+  for (int i = 1; i <= x.shape.rank(); ++i) {
+    const auto from = static_cast<std::size_t>(x.shape.rank() - i), to = static_cast<std::size_t>(shape.rank() - i);
+    wide.strides[to] = x.shape[-i] == 1 ? 0 : x.strides[from];
+  }
+  return wide;
+}
+
+/// Where row `row` of a view starts, rows being all axes but the last, in row-major order.
+template <class T>
+T* row_start(const View<T>& x, Index row) {
+  T* start = x.data;
+  for (int i = x.shape.rank() - 2; i >= 0; --i) {
+    start += row % x.shape[i] * x.strides[static_cast<std::size_t>(i)];
+    row /= x.shape[i];
+  }
+  return start;
+}
+
+template <class T>
+Index last_stride(const View<T>& x) {
+  return x.shape.rank() == 0 ? 0 : x.strides[static_cast<std::size_t>(x.shape.rank() - 1)];
+}
+
+template <class T>
+Index last_extent(const View<T>& x) {
+  return x.shape.rank() == 0 ? 1 : x.shape[-1];
+}
+
+/// True if no two elements of the view are the same memory.
+template <class T>
+bool distinct(const View<T>& x) {
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (x.shape[i] > 1 && x.strides[static_cast<std::size_t>(i)] == 0) return false;
+  }
+  return true;
+}
+
+/// f(element of y, element of a, element of b) for views of one shape; rows in parallel. Elements of y are distinct.
+template <class Y, class A, class B, class F>
+void for_each_element(View<Y> y, View<A> a, View<B> b, F f) {
+  const Index cols = last_extent(y);
+  const Index sy = last_stride(y), sa = last_stride(a), sb = last_stride(b);
+  for_each_row(y.shape.size() / cols, cols, [&](Index r) {
+    Y* py = row_start(y, r);
+    A* pa = row_start(a, r);
+    B* pb = row_start(b, r);
+    if (sy == 1 && sa == 1 && sb == 1) {
+      for (Index c = 0; c < cols; ++c) f(py[c], pa[c], pb[c]);
+    } else {
+      for (Index c = 0; c < cols; ++c) f(py[c * sy], pa[c * sa], pb[c * sb]);
+    }
+  });
+}
+
+/// into += g(a, b), where `into` was broadcast: elements that are the same memory are summed one after the other, in
+/// row-major order, by one thread; distinct ones in parallel.
+template <class S, class A, class B, class G>
+void add_reduced(View<S> into, View<A> a, View<B> b, G g) {
+  const auto add = [&](S& to, A& x, B& y) { to += g(x, y); };
+  if (distinct(into)) {
+    for_each_element(into, a, b, add);
+    return;
+  }
+  const Index cols = last_extent(into);
+  const Index st = last_stride(into), sa = last_stride(a), sb = last_stride(b);
+  parallel_tiles(1, [&](Index) {
+    for (Index r = 0; r < into.shape.size() / cols; ++r) {
+      S* to = row_start(into, r);
+      A* pa = row_start(a, r);
+      B* pb = row_start(b, r);
+      for (Index c = 0; c < cols; ++c) add(to[c * st], pa[c * sa], pb[c * sb]);
+    }
+  });
+}
+
+}  // namespace handgrad

@@ -1,0 +1,36 @@
+#include "handgrad/ops/dense.h"
+
+#include "handgrad/autograd/output.h"
+#include "ops/broadcast.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+
+template <class S>
+void dense_forward(View<const S> x, View<S> y) {
+  for_each_element(y, x, x, [](S& out, const S& in, const S&) { out = in; });
+}
+
+// dx += dy
+template <class S>
+void dense_backward(View<const S> dy, View<S> dx) {
+  for_each_element(dx, dy, dy, [](S& to, const S& upstream, const S&) { to += upstream; });
+}
+
+template <class S>
+Var<S> dense(Var<S> x) {
+  auto y = output("dense", x.shape(), x);
+  dense_forward<S>(x.view(), y.view());
+  return y.saves().on_backward([](const auto&, auto dy, auto dx) { dense_backward<S>(dy, dx); });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                \
+  template void dense_forward<S>(View<const S>, View<S>); \
+  template Var<S> dense<S>(Var<S>);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S) template void dense_backward<S>(View<const S>, View<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

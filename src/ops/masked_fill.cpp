@@ -1,0 +1,55 @@
+#include "handgrad/ops/masked_fill.h"
+
+#include <fmt/format.h>
+
+#include "core/math.h"
+#include "handgrad/autograd/output.h"
+#include "handgrad/core/errors.h"
+#include "ops/broadcast.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+
+template <class S>
+void masked_fill_forward(View<const S> x, MaskRef mask, double value, View<S> y) {
+  for_each_element(y, x, broadcast_view(mask, x.shape),
+                   [fill = constant<S>(value)](S& out, const S& in, const std::uint8_t& hidden) {
+                     out = hidden ? fill : in;
+                   });
+}
+
+// dx += 0 where mask is true, else dy
+template <class S>
+void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx) {
+  for_each_element(dx, dy, broadcast_view(mask, dx.shape),
+                   [](S& to, const S& upstream, const std::uint8_t& hidden) { to += hidden ? S(0) : upstream; });
+}
+
+template <class S>
+Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
+  if (broadcast_shape(x.shape(), mask.shape, "masked_fill") != x.shape()) {
+    throw ShapeError(fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(),
+                                 x.shape().to_string()));
+  }
+  auto y = output("masked_fill", x.shape(), x);
+  masked_fill_forward<S>(x.view(), mask, value, y.view());
+  // The elements of the mask are kept as they lie, whatever its strides.
+  Index extent = 1;
+  for (int i = 0; i < mask.shape.rank(); ++i) extent += (mask.shape[i] - 1) * mask.strides[static_cast<std::size_t>(i)];
+  mask.data = y.copy(std::span(mask.data, static_cast<std::size_t>(extent))).data();
+  return y.saves(mask).on_backward([](const auto& saved, auto dy, auto dx) {
+    const auto& [mask_saved] = saved;
+    masked_fill_backward<S>(mask_saved, dy, dx);
+  });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                        \
+  template void masked_fill_forward<S>(View<const S>, MaskRef, double, View<S>); \
+  template Var<S> masked_fill<S>(Var<S>, MaskRef, double);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S) template void masked_fill_backward<S>(MaskRef, View<const S>, View<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

@@ -1,0 +1,45 @@
+#include "handgrad/ops/sum.h"
+
+#include "core/math.h"
+#include "handgrad/autograd/output.h"
+#include "ops/broadcast.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+
+template <class S>
+void sum_forward(View<const S> x, S& y) {
+  const Index cols = last_extent(x), stride = last_stride(x);
+  Accumulator<S> total{};
+  for (Index r = 0; r < x.shape.size() / cols; ++r) {
+    const S* row = row_start(x, r);
+    for (Index c = 0; c < cols; ++c) total += row[c * stride];
+  }
+  y = from_accumulator<S>(total);
+}
+
+// dx += dy
+template <class S>
+void sum_backward(S dy, View<S> dx) {
+  const S share = dy;
+  const View<const S> any = dx;
+  for_each_element(dx, any, any, [share](S& to, const S&, const S&) { to += share; });
+}
+
+template <class S>
+Var<S> sum(Var<S> x) {
+  auto y = output("sum", Shape{}, x);
+  sum_forward<S>(x.view(), *y.data());
+  return y.saves().on_backward([](const auto&, auto dy, auto dx) { sum_backward<S>(*dy.data, dx); });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                              \
+  template void sum_forward<S>(View<const S>, S&); \
+  template Var<S> sum<S>(Var<S>);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S) template void sum_backward<S>(S, View<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad
