@@ -76,8 +76,8 @@ template <class S>
 Var<S> Var<S>::slice(int axis, Index begin, Index count) const {
   const int a = shape_.axis_index(axis);
   if (begin < 0 || count < 1 || count > shape_[a] - begin) {
-    throw RangeError(fmt::format("slice: {} elements from {} on are not in axis {} of {}", count, begin, axis,
-                                 shape_.to_string()));
+    throw RangeError(
+        fmt::format("slice: {} elements from {} on are not in axis {} of {}", count, begin, axis, shape_.to_string()));
   }
   Var part = *this;
   part.offset_ += begin * strides_[static_cast<std::size_t>(a)];
@@ -116,7 +116,8 @@ Var<S> Var<S>::reshape(const Shape& shape) const {
 
 template <class S>
 Var<S> Var<S>::transpose(int axis, int other) const {
-  const auto a = static_cast<std::size_t>(shape_.axis_index(axis)), b = static_cast<std::size_t>(shape_.axis_index(other));
+  const auto a = static_cast<std::size_t>(shape_.axis_index(axis)),
+             b = static_cast<std::size_t>(shape_.axis_index(other));
   std::array<Index, Shape::max_rank> extents{};
   std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
   std::swap(extents[a], extents[b]);

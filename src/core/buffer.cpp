@@ -21,8 +21,8 @@ void* allocate_aligned(Index count, std::size_t element_bytes) {
   std::size_t bytes = 0;
   if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), element_bytes, &bytes) ||
       bytes > SIZE_MAX - huge_page) {
-    throw ResourceError(fmt::format("memory: {} elements of {} bytes are more than can be addressed", count, element_bytes),
-                        SIZE_MAX);
+    throw ResourceError(
+        fmt::format("memory: {} elements of {} bytes are more than can be addressed", count, element_bytes), SIZE_MAX);
   }
   const std::size_t alignment = bytes >= 2 * huge_page ? huge_page : cache_line;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;

@@ -36,10 +36,9 @@ void multiply_with_eigen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<
 void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store store, Rows<float> c) {
   // In a team of one oneDNN would open a team of its own, and bits would depend on its size.
   const ThreadScope one(1);
-  const dnnl_status_t status =
-      dnnl_sgemm(a.turn == Turn::no ? 'N' : 'T', b.turn == Turn::no ? 'N' : 'T', c.rows, c.cols, a.cols(), scale,
-                 a.matrix.data, a.matrix.stride, b.matrix.data, b.matrix.stride, store == Store::add ? 1.0f : 0.0f,
-                 c.data, c.stride);
+  const dnnl_status_t status = dnnl_sgemm(a.turn == Turn::no ? 'N' : 'T', b.turn == Turn::no ? 'N' : 'T', c.rows,
+                                          c.cols, a.cols(), scale, a.matrix.data, a.matrix.stride, b.matrix.data,
+                                          b.matrix.stride, store == Store::add ? 1.0f : 0.0f, c.data, c.stride);
   if (status == dnnl_out_of_memory) throw ResourceError("matrix product: oneDNN is out of memory", 0);
   if (status != dnnl_success) {
     throw ShapeError(fmt::format("matrix product: oneDNN refuses {} x {} x {} (status {})", c.rows, c.cols, a.cols(),
@@ -102,8 +101,8 @@ const char* gemm_kernel_name() {
 #endif
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                              \
-  template void multiply<S>(Operand<S>, Operand<S>, S, Store, Rows<S>);      \
+#define HANDGRAD_INSTANTIATE(S)                                         \
+  template void multiply<S>(Operand<S>, Operand<S>, S, Store, Rows<S>); \
   template void multiply_tiled<S>(Operand<S>, Operand<S>, S, Store, Rows<S>, const ProductTiles&);
 HANDGRAD_INSTANTIATE(float)
 HANDGRAD_INSTANTIATE(double)

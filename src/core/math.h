@@ -53,7 +53,8 @@ inline double exp_of(double x) { return std::exp(x); }
 inline std::complex<double> exp_of(const std::complex<double>& x) { return std::exp(x); }
 
 /// e^x within 2 units in the last place; 0 below -87.33, +inf above 88.72, NaN for NaN.
-/// x = n ln 2 + r with |r| <= ln(2)/2, then a polynomial for e^r and n added to the exponent (Cody and Waite 1980, ch. 6).
+/// x = n ln 2 + r with |r| <= ln(2)/2, then a polynomial for e^r and n added to the exponent (Cody and Waite 1980, ch.
+/// 6).
 inline float exp_of(float x) {
   constexpr float round = 12582912.0f;  // 1.5 x 2^23: adding it leaves the nearest integer in the low bits
   const float shifted = x * 1.44269504f + round;
@@ -114,14 +115,22 @@ S erfc_positive(S x) {
                                         6.61191906371416295e+1, 2.98635138197400131e+2, 8.81952221241769090e+2,
                                         1.71204761263407058e+3, 2.05107837782607147e+3, 1.23033935479799725e+3};
   static constexpr double q_middle[] = {1.0,
-                                        1.57449261107098347e+1, 1.17693950891312499e+2, 5.37181101862009858e+2,
-                                        1.62138957456669019e+3, 3.29079923573345963e+3, 4.36261909014324716e+3,
-                                        3.43936767414372164e+3, 1.23033935480374942e+3};
+                                        1.57449261107098347e+1,
+                                        1.17693950891312499e+2,
+                                        5.37181101862009858e+2,
+                                        1.62138957456669019e+3,
+                                        3.29079923573345963e+3,
+                                        4.36261909014324716e+3,
+                                        3.43936767414372164e+3,
+                                        1.23033935480374942e+3};
   static constexpr double p_tail[] = {1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
                                       1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4};
   static constexpr double q_tail[] = {1.0,
-                                      2.56852019228982242e+0, 1.87295284992346725e+0, 5.27905102951428412e-1,
-                                      6.05183413124413191e-2, 2.33520497626869185e-3};
+                                      2.56852019228982242e+0,
+                                      1.87295284992346725e+0,
+                                      5.27905102951428412e-1,
+                                      6.05183413124413191e-2,
+                                      2.33520497626869185e-3};
   if (real_part(x) <= 4.0) return exp_of(-x * x) * rational(x, p_middle, q_middle);
   const S z = S(1) / (x * x);
   const S series = constant<S>(std::numbers::inv_sqrtpi) - z * rational(z, p_tail, q_tail);

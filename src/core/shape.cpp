@@ -48,8 +48,8 @@ Shape broadcast_shape(const Shape& a, const Shape& b, const char* operation) {
     const Index from_a = i <= a.rank() ? a[-i] : 1;
     const Index from_b = i <= b.rank() ? b[-i] : 1;
     if (from_a != from_b && from_a != 1 && from_b != 1) {
-      throw ShapeError(fmt::format("{}: extents must be equal or 1, got {} and {}", operation, a.to_string(),
-                                   b.to_string()));
+      throw ShapeError(
+          fmt::format("{}: extents must be equal or 1, got {} and {}", operation, a.to_string(), b.to_string()));
     }
     extents[static_cast<std::size_t>(rank - i)] = std::max(from_a, from_b);
   }

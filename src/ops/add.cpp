@@ -28,7 +28,7 @@ Var<S> add(Var<S> a, Var<S> b) {
   return y.saves().on_backward([](const auto&, auto dy, auto da, auto db) { add_backward<S>(dy, da, db); });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                               \
+#define HANDGRAD_INSTANTIATE(S)                                        \
   template void add_forward<S>(View<const S>, View<const S>, View<S>); \
   template Var<S> add<S>(Var<S>, Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -43,6 +45,14 @@ bool distinct(const View<T>& x) {
     if (x.shape[i] > 1 && x.strides[static_cast<std::size_t>(i)] == 0) return false;
   }
   return true;
+}
+
+/// The memory between a view's first and last element.
+template <class T>
+std::span<T> memory_of(const View<T>& x) {
+  Index extent = 1;
+  for (int i = 0; i < x.shape.rank(); ++i) extent += (x.shape[i] - 1) * x.strides[static_cast<std::size_t>(i)];
+  return {x.data, static_cast<std::size_t>(extent)};
 }
 
 /// f(element of y, element of a, element of b) for views of one shape; rows in parallel. Elements of y are distinct.

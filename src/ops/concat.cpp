@@ -23,8 +23,8 @@ Shape joined_shape(const Shape& a, const Shape& b, int axis) {
     const Shape joined = a.with(axis, a[axis] + b[axis]);
     if (b.with(axis, joined[axis]) == joined) return joined;
   }
-  throw ShapeError(fmt::format("concat: shapes must be equal but for axis {}, got {} and {}", axis, a.to_string(),
-                               b.to_string()));
+  throw ShapeError(
+      fmt::format("concat: shapes must be equal but for axis {}, got {} and {}", axis, a.to_string(), b.to_string()));
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Var<S> concat(Var<S> a, Var<S> b, int axis) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                        \
+#define HANDGRAD_INSTANTIATE(S)                                                  \
   template void concat_forward<S>(View<const S>, View<const S>, ConcatParts<S>); \
   template Var<S> concat<S>(Var<S>, Var<S>, int);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

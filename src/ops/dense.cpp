@@ -24,7 +24,7 @@ Var<S> dense(Var<S> x) {
   return y.saves().on_backward([](const auto&, auto dy, auto dx) { dense_backward<S>(dy, dx); });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                \
+#define HANDGRAD_INSTANTIATE(S)                           \
   template void dense_forward<S>(View<const S>, View<S>); \
   template Var<S> dense<S>(Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -47,7 +47,7 @@ Var<S> dropout(Var<S> x, DropoutMask mask) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                     \
+#define HANDGRAD_INSTANTIATE(S)                                                 \
   template void dropout_forward<S>(Rows<const S>, const DropoutMask&, Rows<S>); \
   template Var<S> dropout<S>(Var<S>, DropoutMask);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

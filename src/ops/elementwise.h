@@ -37,17 +37,18 @@ void map_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx, F slope) {
   });
 }
 
-/// into[c] += sum over rows of f(r, c): one partial sum for each block of rows, blocks added in order; columns are cut
-/// into tiles, so every element has one writer. `block` is the number of rows in a block.
+/// into[c] += sum over rows r of row(r)(c): one partial sum for each block of rows, blocks added in order; columns are
+/// cut into tiles, so every element has one writer. `block` is the number of rows in a block.
 template <class S, class F>
-void add_column_sums(Index rows, Index cols, Index block, S* into, F f) {
+void add_column_sums(Index rows, Index cols, Index block, S* into, F row) {
   constexpr Index tile = 64;
   parallel_ranges(cols, tile, [&](Index begin, Index end) {
     for (Index first = 0; first < rows; first += block) {
       S sums[tile] = {};
       const Index last = std::min(first + block, rows);
       for (Index r = first; r < last; ++r) {
-        for (Index c = begin; c < end; ++c) sums[c - begin] += f(r, c);
+        const auto term = row(r);
+        for (Index c = begin; c < end; ++c) sums[c - begin] += term(c);
       }
       for (Index c = begin; c < end; ++c) into[c] += sums[c - begin];
     }

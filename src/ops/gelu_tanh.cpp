@@ -52,7 +52,7 @@ Var<S> gelu_tanh(Var<S> x) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                  \
+#define HANDGRAD_INSTANTIATE(S)                               \
   template void gelu_tanh_forward<S>(Rows<const S>, Rows<S>); \
   template Var<S> gelu_tanh<S>(Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

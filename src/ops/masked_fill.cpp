@@ -12,10 +12,9 @@ namespace handgrad {
 
 template <class S>
 void masked_fill_forward(View<const S> x, MaskRef mask, double value, View<S> y) {
-  for_each_element(y, x, broadcast_view(mask, x.shape),
-                   [fill = constant<S>(value)](S& out, const S& in, const std::uint8_t& hidden) {
-                     out = hidden ? fill : in;
-                   });
+  for_each_element(
+      y, x, broadcast_view(mask, x.shape),
+      [fill = constant<S>(value)](S& out, const S& in, const std::uint8_t& hidden) { out = hidden ? fill : in; });
 }
 
 // dx += 0 where mask is true, else dy
@@ -28,22 +27,19 @@ void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx) {
 template <class S>
 Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
   if (broadcast_shape(x.shape(), mask.shape, "masked_fill") != x.shape()) {
-    throw ShapeError(fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(),
-                                 x.shape().to_string()));
+    throw ShapeError(
+        fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(), x.shape().to_string()));
   }
   auto y = output("masked_fill", x.shape(), x);
   masked_fill_forward<S>(x.view(), mask, value, y.view());
-  // The elements of the mask are kept as they lie, whatever its strides.
-  Index extent = 1;
-  for (int i = 0; i < mask.shape.rank(); ++i) extent += (mask.shape[i] - 1) * mask.strides[static_cast<std::size_t>(i)];
-  mask.data = y.copy(std::span(mask.data, static_cast<std::size_t>(extent))).data();
+  mask.data = y.copy(memory_of(mask)).data();
   return y.saves(mask).on_backward([](const auto& saved, auto dy, auto dx) {
     const auto& [mask_saved] = saved;
     masked_fill_backward<S>(mask_saved, dy, dx);
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                        \
+#define HANDGRAD_INSTANTIATE(S)                                                  \
   template void masked_fill_forward<S>(View<const S>, MaskRef, double, View<S>); \
   template Var<S> masked_fill<S>(Var<S>, MaskRef, double);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -17,10 +17,12 @@ template <class S>
 void mul_backward(View<const S> a, View<const S> b, View<const S> dy, View<S> da, View<S> db) {
   const Shape& shape = dy.shape;
   if (da) {
-    add_reduced<S>(broadcast_view(da, shape), dy, broadcast_view(b, shape), [](S upstream, S other) { return upstream * other; });
+    add_reduced<S>(broadcast_view(da, shape), dy, broadcast_view(b, shape),
+                   [](S upstream, S other) { return upstream * other; });
   }
   if (db) {
-    add_reduced<S>(broadcast_view(db, shape), dy, broadcast_view(a, shape), [](S upstream, S other) { return upstream * other; });
+    add_reduced<S>(broadcast_view(db, shape), dy, broadcast_view(a, shape),
+                   [](S upstream, S other) { return upstream * other; });
   }
 }
 
@@ -34,12 +36,13 @@ Var<S> mul(Var<S> a, Var<S> b) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                               \
+#define HANDGRAD_INSTANTIATE(S)                                        \
   template void mul_forward<S>(View<const S>, View<const S>, View<S>); \
   template Var<S> mul<S>(Var<S>, Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
-#define HANDGRAD_INSTANTIATE(S) template void mul_backward<S>(View<const S>, View<const S>, View<const S>, View<S>, View<S>);
+#define HANDGRAD_INSTANTIATE(S) \
+  template void mul_backward<S>(View<const S>, View<const S>, View<const S>, View<S>, View<S>);
 HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

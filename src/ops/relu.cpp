@@ -42,7 +42,7 @@ Var<S> relu(Var<S> x) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                  \
+#define HANDGRAD_INSTANTIATE(S)                          \
   template void relu_forward<S>(Rows<const S>, Rows<S>); \
   template Var<S> relu<S>(Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -26,7 +26,7 @@ Var<S> scale(Var<S> x, double factor) {
       [factor](const auto&, auto dy, auto dx) { scale_backward<S>(dy.rows(), factor, dx.rows()); });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                     \
+#define HANDGRAD_INSTANTIATE(S)                                   \
   template void scale_forward<S>(Rows<const S>, double, Rows<S>); \
   template Var<S> scale<S>(Var<S>, double);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

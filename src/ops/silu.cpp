@@ -43,7 +43,7 @@ Var<S> silu(Var<S> x) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                  \
+#define HANDGRAD_INSTANTIATE(S)                          \
   template void silu_forward<S>(Rows<const S>, Rows<S>); \
   template Var<S> silu<S>(Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

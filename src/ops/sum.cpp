@@ -33,7 +33,7 @@ Var<S> sum(Var<S> x) {
   return y.saves().on_backward([](const auto&, auto dy, auto dx) { sum_backward<S>(*dy.data, dx); });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                              \
+#define HANDGRAD_INSTANTIATE(S)                    \
   template void sum_forward<S>(View<const S>, S&); \
   template Var<S> sum<S>(Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -52,7 +52,7 @@ Var<S> swiglu(Var<S> gate, Var<S> up) {
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                        \
+#define HANDGRAD_INSTANTIATE(S)                                           \
   template void swiglu_forward<S>(Rows<const S>, Rows<const S>, Rows<S>); \
   template Var<S> swiglu<S>(Var<S>, Var<S>);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)

@@ -79,7 +79,8 @@ class Output {
 template <class S, std::size_t N, class... Ts>
 class Saver {
  public:
-  explicit Saver(Var<S> y, const Ts&... things) : y_(std::move(y)), saved_(detail::Saved<S, Ts>(y_.graph(), things)...) {}
+  explicit Saver(Var<S> y, const Ts&... things)
+      : y_(std::move(y)), saved_(detail::Saved<S, Ts>(y_.graph(), things)...) {}
 
   template <class F>
   Var<S> on_backward(F backward) && {
@@ -116,9 +117,8 @@ class Saver {
     std::array<View<S>, N> gradients;
     for (std::size_t i = 0; i < N; ++i) gradients[i] = graph.gradient_of(node.inputs[i]);
     const View<S> dy = graph.gradient_of(node);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      pack.first(saved, View<const S>(dy), gradients[I]...);
-    }(std::make_index_sequence<N>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) { pack.first(saved, View<const S>(dy), gradients[I]...); }
+    (std::make_index_sequence<N>{});
   }
 
   Var<S> y_;

@@ -13,7 +13,7 @@ namespace handgrad {
 struct Parameter {
   std::string name;  ///< "blocks/0/attention/qkv/weight": also its path in a checkpoint.
   Shape shape;
-  Index offset = 0;  ///< In elements, from the start of the store's buffers.
+  Index offset = 0;    ///< In elements, from the start of the store's buffers.
   bool decay = false;  ///< Whether weight decay applies: tensors of two axes and more.
 };
 

@@ -7,7 +7,7 @@ namespace handgrad {
 /// Which elements of an array a dropout keeps, as a function of (seed, site, row, column): recomputed in the backward
 /// pass, never stored, and the same however a batch is split, since rows are counted over the whole training.
 struct DropoutMask {
-  double probability = 0.0;     ///< Of an element being dropped, in [0, 1).
+  double probability = 0.0;  ///< Of an element being dropped, in [0, 1).
   std::uint64_t seed = 0;
   std::uint32_t site = 0;       ///< Tells apart the dropouts of one model.
   std::uint64_t first_row = 0;  ///< Number of the array's first row.

@@ -33,10 +33,10 @@ void multiply(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c);
 
 /// How a large product is cut. Tiles depend on shapes alone, so bits do not depend on the number of threads.
 struct ProductTiles {
-  Index rows = 128;   ///< Rows of the output in a tile.
-  Index cols = 384;   ///< Columns of the output in a tile.
-  Index block = 0;    ///< Row tiles do not cross multiples of this (rows of a block of sequences); 0: no such limit.
-  Index inner = 0;    ///< The inner dimension is cut at multiples of this, summed in order; 0: not cut.
+  Index rows = 128;  ///< Rows of the output in a tile.
+  Index cols = 384;  ///< Columns of the output in a tile.
+  Index block = 0;   ///< Row tiles do not cross multiples of this (rows of a block of sequences); 0: no such limit.
+  Index inner = 0;   ///< The inner dimension is cut at multiples of this, summed in order; 0: not cut.
 };
 
 /// c = scale a b (+ c), tile by tile, in parallel.

@@ -21,11 +21,7 @@ struct Rows {
   /// Columns [begin, begin + count).
   Rows columns(Index begin, Index count) const { return {data + begin, rows, count, stride}; }
   explicit operator bool() const { return data != nullptr; }
-  operator Rows<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data, rows, cols, stride};
-  }
+  operator Rows<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols, stride}; }
 };
 
 /// Heads of attention in somebody else's memory, (batch, time, head, width): `width` elements are adjacent, the other
@@ -40,9 +36,7 @@ struct Heads {
   /// All times of one head of one sequence.
   Rows<T> head(Index b, Index h) const { return {at(b, 0, h), time, width, time_stride}; }
   explicit operator bool() const { return data != nullptr; }
-  operator Heads<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  operator Heads<const T>() const requires(!std::is_const_v<T>) {
     return {data, batch, time, heads, width, batch_stride, time_stride, head_stride};
   }
 };
@@ -60,13 +54,10 @@ struct View {
   Strides strides{};
 
   explicit operator bool() const { return data != nullptr; }
-  operator View<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data, shape, strides};
-  }
+  operator View<const T>() const requires(!std::is_const_v<T>) { return {data, shape, strides}; }
 
-  /// Rank 1 and above: the last axis as columns, all others as rows. Throws ShapeError if the memory is not laid out so.
+  /// Rank 1 and above: the last axis as columns, all others as rows. Throws ShapeError if the memory is not laid out
+  /// so.
   Rows<T> rows() const;
   /// Rank 4: (batch, time, head, width). Throws ShapeError otherwise, or if the last axis is not adjacent.
   Heads<T> heads() const;

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+#include "handgrad/core/attention_options.h"
+
+namespace handgrad {
+
+/// Attention over heads, tile by tile, with a running maximum: no Q x K matrix is ever held, hidden tiles are skipped.
+///
+///   forward    for each tile of keys:  s = scale q k^T,  m' = max(m, max s),  p = exp(s - m'),
+///              l = l exp(m - m') + sum p,  y = y exp(m - m') + p v;   at the end y /= l
+///   backward   p = exp(s - m - log l), computed again tile by tile;  delta = sum(dy y) a row
+///              dv += p^T dy,  dp = dy v^T,  ds = scale p (dp - delta),  dq += ds k,  dk += ds^T q
+///              with dropout, p in dv and dp carries the mask; delta already does
+///
+/// Grouped queries repeat: query head h reads key head floor(h / (H / H_kv)). A query that sees no key gives zeros, and
+/// zero gradients. A hidden score is selected away: not even a NaN there changes a bit.
+///
+/// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views will do. mask:
+/// broadcastable
+///          to (B, H, Q, K).
+/// Saves    q, k, v, y, and m and log l a row (m = +infinity for a row that sees nothing).
+/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys.
+/// Source   Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, FlashAttention, arXiv:2205.14135,
+/// section 3.1.
+template <class S>
+Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options = {});
+
+template <class S>
+struct AttentionInputs {
+  Heads<const S> q, k, v;
+};
+template <class S>
+struct AttentionSaved {
+  Heads<const S> y;
+  const S* row_max = nullptr;  ///< (B, H, Q), as log_sum.
+  const S* log_sum = nullptr;
+};
+template <class S>
+struct AttentionGradients {
+  Heads<S> dq, dk, dv;  ///< Empty where no gradient is wanted.
+};
+
+template <class S>
+void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
+                              Heads<S> y);
+template <class S>
+void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
+                               const AttentionSaved<S>& saved, Heads<const S> dy,
+                               const AttentionGradients<S>& gradients);
+
+}  // namespace handgrad

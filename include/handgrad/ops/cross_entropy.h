@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+
+#include "handgrad/autograd/var.h"
+#include "handgrad/core/loss_options.h"
+
+namespace handgrad {
+
+/// Mean cross-entropy of rows of logits against target classes.
+///
+///   forward    row loss = -sum_i q_i ((x_i - m) - log l),  m = max x,  l = sum exp(x - m),
+///              q = (1 - eps) [i = target] + eps / V;   y = sum of row losses / N
+///   backward   dx += dy (p - q) / N,  p = exp((x - m) - log l)
+///
+/// N is the number of targets that are not ignored, or options.divisor. With none at all, y and dx are 0. With eps = 0
+/// a class of logit -infinity takes no part; with eps > 0 it makes the loss +infinity.
+///
+/// Shapes   logits: (..., V); targets: one a row; y: ().
+/// Saves    logits, targets, m and log l a row.
+/// Throws   ShapeError if the number of targets differs from the rows; RangeError for a target outside [0, V) that is
+///          not ignored, naming row, value and V.
+/// Source   Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing).
+template <class S>
+Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options = {});
+
+/// Maximum and log-sum a row: statistics[2 r], [2 r + 1]; losses[r] is 0 for an ignored target.
+template <class S>
+void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
+                           S* statistics, S* losses);
+/// factor is dy / N.
+template <class S>
+void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
+                            const S* statistics, S factor, Rows<S> dlogits);
+
+}  // namespace handgrad

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+
+namespace handgrad {
+
+/// Layer normalisation of the last axis.
+///
+///   forward    h = (x - mean) r,  r = 1 / sqrt(variance + eps),  y = h w + b   (variance over C, not C - 1)
+///   backward   g = dy w;  dx += r (g - mean(g) - h mean(g h));  dw += sum of dy h;  db += sum of dy
+///              dw and db are sums over blocks of sequences, in order
+///
+/// Mean and variance are accumulated in double, where the square of no float overflows. A constant row gives b.
+///
+/// Shapes   x, y: (..., C); weight, bias: (C), bias may be an empty handle.
+/// Saves    x, weight, mean and r a row.
+/// Throws   ShapeError if the shapes do not fit together.
+/// Source   Ba et al. 2016, arXiv:1607.06450.
+template <class S>
+Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
+
+template <class S>
+struct NormGradients {
+  Rows<S> dx;
+  S* dweight = nullptr;  ///< Null where no gradient is wanted.
+  S* dbias = nullptr;
+};
+
+/// statistics[2 r], [2 r + 1]: mean and 1 / sqrt(variance + eps) of row r. `bias` may be null.
+template <class S>
+void layer_norm_forward(Rows<const S> x, const S* weight, const S* bias, double eps, S* statistics, Rows<S> y);
+/// `block`: rows in a block of sequences (gemm.h, block_rows).
+template <class S>
+void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, Index block, Rows<const S> dy,
+                         NormGradients<S> gradients);
+
+}  // namespace handgrad

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+#include "handgrad/core/buffer.h"
+#include "handgrad/core/positions.h"
+
+namespace handgrad {
+
+/// Cosines and sines of position * theta^(-2i/D) for every position and pair, computed in double.
+template <class S>
+class RopeTable {
+ public:
+  /// Throws ShapeError if `width` (D) is odd, RangeError unless theta > 0.
+  RopeTable(Index width, double theta, RopePairing pairing);
+
+  /// Makes the table good for positions [0, positions). Never called inside a forward pass.
+  void extend(Index positions);
+
+  Index width() const { return width_; }
+  Index positions() const { return positions_; }
+  RopePairing pairing() const { return pairing_; }
+  const S* cosines(Index position) const { return cosines_.data() + position * (width_ / 2); }
+  const S* sines(Index position) const { return sines_.data() + position * (width_ / 2); }
+
+ private:
+  Index width_;
+  double theta_;
+  RopePairing pairing_;
+  Index positions_ = 0;
+  Buffer<S> cosines_, sines_;
+};
+
+/// Rotary position embedding: turns each pair of features by an angle that grows with position.
+///
+///   forward    (a, b) = (x[.., 2i], x[.., 2i+1]) or (x[.., i], x[.., i + D/2]),  phi = position * theta^(-2i/D)
+///              a' = a cos(phi) - b sin(phi),  b' = a sin(phi) + b cos(phi)
+///   backward   y = R x with R orthogonal, so dx += R^T dy: the same turn by -phi.
+///
+/// Shapes   x, y: (B, T, H, D), a view will do; positions: (T) or (B, T), counted from 0.
+/// Saves    positions only; R depends on nothing else. The table must stay until backward has run.
+/// Throws   ShapeError if positions or table do not match x; RangeError for a position outside the table.
+/// Source   Su et al. 2021, RoFormer, arXiv:2104.09864, section 3.4.2; pairs (i, i + D/2) as in GPT-NeoX.
+template <class S>
+Var<S> rope(Var<S> x, PositionsRef positions, const RopeTable<S>& table);
+
+template <class S>
+void rope_forward(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table, Heads<S> y);
+template <class S>
+void rope_backward(Heads<const S> dy, PositionsRef positions, const RopeTable<S>& table, Heads<S> dx);
+
+}  // namespace handgrad

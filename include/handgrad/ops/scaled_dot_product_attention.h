@@ -1,0 +1,23 @@
+#pragma once
+
+#include "handgrad/autograd/var.h"
+#include "handgrad/core/attention_options.h"
+
+namespace handgrad {
+
+/// Attention in its textbook form: the composition of matmul, masked_fill, softmax, dropout and matmul. It holds all
+/// Q x K scores; causal_attention computes the same without.
+///
+///   forward    y = softmax(mask(scale q k^T)) v
+///   backward   that of its parts
+///
+/// A query that sees no key gives zeros, and zero gradients. What stands in a hidden score changes nothing.
+///
+/// Shapes   q: (..., Q, D), k: (..., K, D), v: (..., K, Dv), y: (..., Q, Dv); leading axes are broadcast.
+/// Saves    what its parts save.
+/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys.
+/// Source   Vaswani et al. 2017, Attention is all you need, arXiv:1706.03762, section 3.2.1.
+template <class S>
+Var<S> scaled_dot_product_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options = {});
+
+}  // namespace handgrad

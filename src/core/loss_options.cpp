@@ -1,0 +1,11 @@
+#include "handgrad/core/loss_options.h"
+
+#include <algorithm>
+
+namespace handgrad {
+
+Index count_targets(std::span<const TokenId> targets, TokenId ignore) {
+  return static_cast<Index>(targets.size()) - std::count(targets.begin(), targets.end(), ignore);
+}
+
+}  // namespace handgrad

@@ -1,0 +1,326 @@
+#include "handgrad/ops/causal_attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/lanes.h"
+#include "handgrad/autograd/output.h"
+#include "handgrad/core/errors.h"
+#include "handgrad/core/gemm.h"
+#include "ops/broadcast.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double scale_of(const AttentionOptions& options, Index width) {
+  return options.scale != 0.0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(width));
+}
+
+// One tile of scores: queries [q0, q0 + rows) against keys [k0, k0 + cols) of one head.
+struct TilePlace {
+  Index b, h, q0, rows, k0, cols;
+};
+
+// What is visible in a tile.
+class Visibility {
+ public:
+  Visibility(const AttentionOptions& options, const Shape& scores)
+      : options_(options),
+        mask_(options.mask ? broadcast_view(options.mask, scores) : MaskRef{}),
+        lead_(scores[-1] - scores[-2]) {}
+
+  /// Keys of the tile that the causal rule leaves to its row r: the first so many.
+  Index causal_count(const TilePlace& tile, Index r) const {
+    if (!options_.causal) return tile.cols;
+    return std::clamp<Index>(tile.q0 + r + lead_ + 1 - tile.k0, 0, tile.cols);
+  }
+  /// One past the last key that queries up to `q_end` may see.
+  Index keys_end(Index q_end, Index keys) const { return options_.causal ? std::min(q_end + lead_, keys) : keys; }
+  /// The first query that may see key k0.
+  Index first_query(Index k0) const { return options_.causal ? std::max<Index>(0, k0 - lead_) : 0; }
+
+  bool masked() const { return static_cast<bool>(mask_); }
+  const std::uint8_t* mask_row(const TilePlace& tile, Index r) const {
+    return mask_.data + tile.b * mask_.strides[0] + tile.h * mask_.strides[1] + (tile.q0 + r) * mask_.strides[2] +
+           tile.k0 * mask_.strides[3];
+  }
+  Index mask_step() const { return mask_.strides[3]; }
+
+ private:
+  const AttentionOptions& options_;
+  MaskRef mask_;
+  Index lead_;
+};
+
+// Memory for the tiles that one thread works on; kept between calls, so that a step allocates nothing.
+template <class S>
+struct TileMemory {
+  using Real = decltype(real_part(S{}));
+  Buffer<S> scores, dscores, delta;
+  Buffer<Real> row_max;
+  Buffer<Accumulator<S>> row_sum;
+
+  static TileMemory& of_this_thread(const AttentionOptions& options, Index queries) {
+    thread_local TileMemory own;
+    const Index area = options.query_tile * options.key_tile;
+    own.fit(own.scores, area);
+    own.fit(own.dscores, area);
+    own.fit(own.delta, queries);
+    own.fit(own.row_max, options.query_tile);
+    own.fit(own.row_sum, options.query_tile);
+    return own;
+  }
+
+ private:
+  template <class T>
+  static void fit(Buffer<T>& buffer, Index size) {
+    if (buffer.size() < size) buffer = Buffer<T>(size);
+  }
+};
+
+// Turns the scores of row r into p = exp(s - shift) in place, hidden ones into 0.
+template <class S, class R>
+void exponentials(const Visibility& visibility, const TilePlace& tile, Index r, S* s, R shift, S log_sum) {
+  const Index count = visibility.causal_count(tile, r);
+  if (visibility.masked()) {
+    const std::uint8_t* allowed = visibility.mask_row(tile, r);
+    const Index step = visibility.mask_step();
+    for (Index c = 0; c < count; ++c) s[c] = allowed[c * step] ? exp_of((s[c] - shift) - log_sum) : S(0);
+  } else {
+    for (Index c = 0; c < count; ++c) s[c] = exp_of((s[c] - shift) - log_sum);
+  }
+  for (Index c = count; c < tile.cols; ++c) s[c] = S(0);
+}
+
+// The largest visible score of row r; -infinity if there is none.
+template <class S>
+auto visible_max(const Visibility& visibility, const TilePlace& tile, Index r, const S* s) {
+  using R = decltype(real_part(S{}));
+  const Index count = visibility.causal_count(tile, r);
+  if (count == 0) return static_cast<R>(-infinity);
+  if (!visibility.masked()) return lane_max<S>(count, [=](Index c) { return s[c]; });
+  const std::uint8_t* allowed = visibility.mask_row(tile, r);
+  const Index step = visibility.mask_step();
+  return lane_max<S>(count, [=](Index c) { return allowed[c * step] ? s[c] : S(static_cast<R>(-infinity)); });
+}
+
+template <class S>
+void apply_dropout(const DropoutMask& dropout, const Heads<const S>& q, Index keys, const TilePlace& tile, S* p) {
+  if (!dropout.active()) return;
+  const S keep = constant<S>(dropout.keep_scale());
+  for (Index r = 0; r < tile.rows; ++r) {
+    S* row = p + r * tile.cols - tile.k0;
+    const auto number = static_cast<std::uint64_t>((tile.b * q.heads + tile.h) * q.time + tile.q0 + r);
+    dropout.row(number, keys, tile.k0, tile.k0 + tile.cols,
+                [&](Index c, bool kept) { row[c] = kept ? row[c] * keep : S(0); });
+  }
+}
+
+// One tile of the forward pass: scores in, probabilities (not yet divided by their sum) out; what stands in y so far is
+// brought to the new maximum.
+template <class S, class R>
+void online_softmax(const Visibility& visibility, const TilePlace& tile, S* s, R* row_max, Accumulator<S>* row_sum,
+                    Rows<S> y) {
+  const bool first = tile.k0 == 0;
+  for (Index r = 0; r < tile.rows; ++r) {
+    S* row = s + r * tile.cols;
+    const R own = visible_max<S>(visibility, tile, r, row);
+    const R before = row_max[r];
+    const R now = before < own || own != own ? own : before;
+    if (now == -infinity) {
+      std::fill(row, row + tile.cols, S(0));
+      continue;
+    }
+    exponentials<S>(visibility, tile, r, row, now, S(0));
+    const auto sum = lane_sum<Accumulator<S>>(tile.cols, [=](Index c) { return Accumulator<S>(row[c]); });
+    const R shrink = first ? R(0) : exp_of(static_cast<R>(before - now));
+    row_sum[r] = row_sum[r] * static_cast<double>(shrink) + sum;
+    row_max[r] = now;
+    if (!first && shrink != R(1)) {
+      S* out = y.row(r);
+      for (Index c = 0; c < y.cols; ++c) out[c] *= shrink;
+    }
+  }
+}
+
+// s = scale q k^T for one tile, rows adjacent.
+template <class S>
+Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const TilePlace& tile, S* memory) {
+  const Rows<S> s{memory, tile.rows, tile.cols, tile.cols};
+  multiply<S>({q}, {k, Turn::yes}, constant<S>(scale), Store::assign, s);
+  return s;
+}
+
+// All keys for one tile of queries of one head.
+template <class S>
+void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& options, const Visibility& visibility,
+                     TilePlace tile, S* row_max, S* log_sum, const Heads<S>& y) {
+  TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, 0);
+  const Index kv = tile.h / (in.q.heads / in.k.heads);
+  const Rows<const S> q = in.q.head(tile.b, tile.h).slice(tile.q0, tile.rows);
+  const Rows<const S> k = in.k.head(tile.b, kv), v = in.v.head(tile.b, kv);
+  const Rows<S> out = y.head(tile.b, tile.h).slice(tile.q0, tile.rows);
+  auto* maxima = memory.row_max.data();
+  auto* sums = memory.row_sum.data();
+  std::fill(maxima, maxima + tile.rows, -infinity);
+  std::fill(sums, sums + tile.rows, Accumulator<S>{});
+  const Index end = visibility.keys_end(tile.q0 + tile.rows, in.k.time);
+  for (tile.k0 = 0; tile.k0 < end; tile.k0 += options.key_tile) {
+    tile.cols = std::min(options.key_tile, end - tile.k0);
+    const Rows<S> s =
+        tile_scores(q, k.slice(tile.k0, tile.cols), scale_of(options, in.q.width), tile, memory.scores.data());
+    online_softmax<S>(visibility, tile, s.data, maxima, sums, out);
+    apply_dropout<S>(options.dropout, in.q, in.k.time, tile, s.data);
+    multiply<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out);
+  }
+  for (Index r = 0; r < tile.rows; ++r) {
+    const bool empty = maxima[r] == -infinity;
+    const S share = empty ? S(0) : from_accumulator<S>(1.0 / sums[r]);
+    S* row = out.row(r);
+    for (Index c = 0; c < out.cols; ++c) row[c] = empty ? S(0) : row[c] * share;
+    row_max[r] = empty ? S(static_cast<float>(infinity)) : S(maxima[r]);
+    log_sum[r] = empty ? S(0) : from_accumulator<S>(log_of(sums[r]));
+  }
+}
+
+// ds = scale p (dp - delta) in place of dp; p gets the dropout mask that its product with dy needs.
+template <class S>
+void score_gradients(const AttentionOptions& options, const Heads<const S>& q, Index keys, const TilePlace& tile,
+                     const S* delta, S* p, S* dp) {
+  const S scale = constant<S>(scale_of(options, q.width));
+  apply_dropout<S>(options.dropout, q, keys, tile, dp);
+  for (Index r = 0; r < tile.rows; ++r) {
+    S *ds = dp + r * tile.cols, *row = p + r * tile.cols;
+    for (Index c = 0; c < tile.cols; ++c) ds[c] = scale * row[c] * (ds[c] - delta[r]);
+  }
+}
+
+// Everything that one key head of one sequence takes part in: one writer for its dk and dv and its queries' dq.
+template <class S>
+void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& options, const AttentionSaved<S>& saved,
+                       const Heads<const S>& dy, const AttentionGradients<S>& to, const Visibility& visibility, Index b,
+                       Index kv) {
+  TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, in.q.time);
+  const Index queries = in.q.time, keys = in.k.time, group = in.q.heads / in.k.heads;
+  const Rows<const S> k_head = in.k.head(b, kv), v_head = in.v.head(b, kv);
+  for (Index h = kv * group; h < (kv + 1) * group; ++h) {
+    const Rows<const S> q_head = in.q.head(b, h), dy_head = dy.head(b, h), y_head = saved.y.head(b, h);
+    const S *row_max = saved.row_max + (b * in.q.heads + h) * queries,
+            *log_sum = saved.log_sum + (b * in.q.heads + h) * queries;
+    for (Index i = 0; i < queries; ++i) {
+      const S *left = dy_head.row(i), *right = y_head.row(i);
+      memory.delta[i] = from_accumulator<S>(lane_sum<Accumulator<S>>(
+          y_head.cols, [=](Index c) { return Accumulator<S>(left[c]) * Accumulator<S>(right[c]); }));
+    }
+    for (Index k0 = 0; k0 < keys; k0 += options.key_tile) {
+      const Index cols = std::min(options.key_tile, keys - k0);
+      const Rows<const S> k = k_head.slice(k0, cols), v = v_head.slice(k0, cols);
+      const Index first = visibility.first_query(k0) / options.query_tile * options.query_tile;
+      for (Index q0 = first; q0 < queries; q0 += options.query_tile) {
+        const TilePlace tile{b, h, q0, std::min(options.query_tile, queries - q0), k0, cols};
+        const Rows<const S> q = q_head.slice(q0, tile.rows), upstream = dy_head.slice(q0, tile.rows);
+        const Rows<S> p = tile_scores(q, k, scale_of(options, in.q.width), tile, memory.scores.data());
+        for (Index r = 0; r < tile.rows; ++r) {
+          exponentials<S>(visibility, tile, r, p.row(r), row_max[q0 + r], log_sum[q0 + r]);
+        }
+        const Rows<S> ds{memory.dscores.data(), tile.rows, cols, cols};
+        multiply<S>({upstream}, {v, Turn::yes}, S(1), Store::assign, ds);
+        score_gradients<S>(options, in.q, keys, tile, memory.delta.data() + q0, p.data, ds.data);
+        if (to.dq) multiply<S>({ds}, {k}, S(1), Store::add, to.dq.head(b, h).slice(q0, tile.rows));
+        if (to.dk) multiply<S>({ds, Turn::yes}, {q}, S(1), Store::add, to.dk.head(b, kv).slice(k0, cols));
+        if (to.dv) {
+          apply_dropout<S>(options.dropout, in.q, keys, tile, p.data);
+          multiply<S>({p, Turn::yes}, {upstream}, S(1), Store::add, to.dv.head(b, kv).slice(k0, cols));
+        }
+      }
+    }
+  }
+}
+
+template <class S>
+void check_shapes(const Var<S>& q, const Var<S>& k, const Var<S>& v, const AttentionOptions& options) {
+  const Shape &a = q.shape(), &b = k.shape(), &c = v.shape();
+  const bool ranks = a.rank() == 4 && b.rank() == 4 && c.rank() == 4;
+  if (!ranks || a[0] != b[0] || b[0] != c[0] || a[3] != b[3] || b[1] != c[1] || b[2] != c[2] || a[2] % b[2] != 0) {
+    throw ShapeError(
+        fmt::format("attention: q (B, Q, H, D), k (B, K, H_kv, D) and v (B, K, H_kv, Dv), H a multiple of "
+                    "H_kv, are needed, got {}, {} and {}",
+                    a.to_string(), b.to_string(), c.to_string()));
+  }
+  if (options.causal && a[1] > b[1]) {
+    throw ShapeError(
+        fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", a[1], b[1]));
+  }
+  const Shape scores{a[0], a[2], a[1], b[1]};
+  if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {
+    throw ShapeError(
+        fmt::format("attention: a mask {} does not fit scores {}", options.mask.shape.to_string(), scores.to_string()));
+  }
+}
+
+template <class S>
+Shape scores_shape(const AttentionInputs<S>& in) {
+  return {in.q.batch, in.q.heads, in.q.time, in.k.time};
+}
+
+}  // namespace
+
+template <class S>
+void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
+                              Heads<S> y) {
+  const Visibility visibility(options, scores_shape(in));
+  const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
+  parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
+    const Index head = unit / tiles, q0 = unit % tiles * options.query_tile;
+    const TilePlace tile{head / in.q.heads, head % in.q.heads, q0, std::min(options.query_tile, in.q.time - q0), 0, 0};
+    const Index row = head * in.q.time + q0;
+    forward_queries<S>(in, options, visibility, tile, row_max + row, log_sum + row, y);
+  });
+}
+
+// dv += p^T dy, ds = scale p (dy v^T - delta), dq += ds k, dk += ds^T q
+template <class S>
+void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
+                               const AttentionSaved<S>& saved, Heads<const S> dy,
+                               const AttentionGradients<S>& gradients) {
+  const Visibility visibility(options, scores_shape(in));
+  parallel_tiles(in.k.batch * in.k.heads, [&](Index unit) {
+    backward_key_head<S>(in, options, saved, dy, gradients, visibility, unit / in.k.heads, unit % in.k.heads);
+  });
+}
+
+template <class S>
+Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options) {
+  check_shapes(q, k, v, options);
+  auto y = output("causal_attention", q.shape().with(-1, v.extent(-1)), q, k, v);
+  const Index rows = q.extent(0) * q.extent(2) * q.extent(1);
+  const Scratch<S> row_max = y.scratch(rows), log_sum = y.scratch(rows);
+  causal_attention_forward<S>({q.heads(), k.heads(), v.heads()}, options, row_max.data, log_sum.data, y.heads());
+  AttentionOptions kept = options;
+  if (options.mask) kept.mask.data = y.copy(memory_of(options.mask)).data();
+  return y.saves(q, k, v, y.var(), row_max, log_sum, kept)
+      .on_backward([](const auto& saved, auto dy, auto dq, auto dk, auto dv) {
+        const auto& [q_saved, k_saved, v_saved, y_saved, max_saved, sum_saved, options_saved] = saved;
+        causal_attention_backward<S>({q_saved.heads(), k_saved.heads(), v_saved.heads()}, options_saved,
+                                     {y_saved.heads(), max_saved.data, sum_saved.data}, dy.heads(),
+                                     {dq.heads(), dk.heads(), dv.heads()});
+      });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                                                    \
+  template void causal_attention_forward<S>(const AttentionInputs<S>&, const AttentionOptions&, S*, S*, Heads<S>); \
+  template Var<S> causal_attention<S>(Var<S>, Var<S>, Var<S>, const AttentionOptions&);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S)                                                                  \
+  template void causal_attention_backward<S>(const AttentionInputs<S>&, const AttentionOptions&, \
+                                             const AttentionSaved<S>&, Heads<const S>, const AttentionGradients<S>&);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

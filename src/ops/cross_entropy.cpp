@@ -1,0 +1,64 @@
+#include "handgrad/ops/cross_entropy.h"
+
+#include "handgrad/autograd/output.h"
+#include "ops/instantiate.h"
+#include "ops/loss_rows.h"
+
+namespace handgrad {
+
+template <class S>
+void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
+                           S* statistics, S* losses) {
+  for_each_row(logits.rows, logits.cols, [&](Index r) {
+    const TokenId target = targets[static_cast<std::size_t>(r)];
+    losses[r] = target == options.ignore
+                    ? S(0)
+                    : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics + 2 * r);
+  });
+}
+
+// dx += dy (p - q) / N
+template <class S>
+void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
+                            const S* statistics, S factor, Rows<S> dlogits) {
+  for_each_row(logits.rows, logits.cols, [&](Index r) {
+    const TokenId target = targets[static_cast<std::size_t>(r)];
+    if (target == options.ignore) return;
+    S* to = dlogits.row(r);
+    row_gradient<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics + 2 * r,
+                    [=](Index i, S difference) { to[i] += factor * difference; });
+  });
+}
+
+template <class S>
+Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options) {
+  const Rows<const S> rows = logits.rows();
+  check_targets(targets, rows.rows, rows.cols, options.ignore);
+  const Index block = rows_in_block(logits.shape());
+  const Index divisor = loss_divisor(targets, options);
+  auto y = output("cross_entropy", Shape{}, logits);
+  const Scratch<S> statistics = y.scratch(2 * rows.rows), losses = y.scratch(rows.rows);
+  cross_entropy_forward<S>(rows, targets, options, statistics.data, losses.data);
+  const auto total = add_losses<S>(losses.data, targets, block, options);
+  *y.data() = divisor > 0 ? from_accumulator<S>(total / static_cast<double>(divisor)) : S(0);
+  return y.saves(logits, statistics, y.copy(targets), options)
+      .on_backward([divisor](const auto& saved, auto dy, auto dlogits) {
+        const auto& [x, stats, targets_saved, options_saved] = saved;
+        if (divisor == 0) return;
+        const S factor = *dy.data / static_cast<S>(divisor);
+        cross_entropy_backward<S>(x.rows(), targets_saved, options_saved, stats.data, factor, dlogits.rows());
+      });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                                                \
+  template void cross_entropy_forward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, S*, S*); \
+  template Var<S> cross_entropy<S>(Var<S>, std::span<const TokenId>, const LossOptions&);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S)                                                                                     \
+  template void cross_entropy_backward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, const S*, S, \
+                                          Rows<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

@@ -1,0 +1,104 @@
+#include "handgrad/ops/embedding.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "handgrad/autograd/output.h"
+#include "handgrad/core/errors.h"
+#include "ops/elementwise.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+namespace {
+
+template <class Id>
+void check_ids(std::span<const Id> ids, Index rows) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= rows) {
+      throw RangeError(fmt::format("embedding: id {} at index {} is outside [0, {})", ids[i], i, rows));
+    }
+  }
+}
+
+template <class S, class Id>
+Var<S> look_up(Var<S> table, std::span<const Id> ids, const Shape& shape) {
+  if (table.shape().rank() != 2) {
+    throw ShapeError(fmt::format("embedding: a table (V, C) is needed, got {}", table.shape().to_string()));
+  }
+  check_ids(ids, table.extent(0));
+  auto y = output("embedding", shape, table);
+  embedding_forward<S, Id>(table.rows(), ids, y.rows());
+  return y.saves(y.copy(ids)).on_backward([](const auto& saved, auto dy, auto dtable) {
+    const auto& [ids_saved] = saved;
+    embedding_backward<S, Id>(ids_saved, dy.rows(), dtable.rows());
+  });
+}
+
+Shape appended(const Shape& shape, Index extent) {
+  std::vector<Index> extents(shape.extents().begin(), shape.extents().end());
+  extents.push_back(extent);
+  return Shape(extents);
+}
+
+}  // namespace
+
+template <class S, class Id>
+void embedding_forward(Rows<const S> table, std::span<const Id> ids, Rows<S> y) {
+  for_each_row(y.rows, y.cols, [&](Index r) {
+    const S* from = table.row(ids[static_cast<std::size_t>(r)]);
+    std::copy(from, from + y.cols, y.row(r));
+  });
+}
+
+// dtable[ids[i]] += dy[i]; columns are shared out, so every element has one writer
+template <class S, class Id>
+void embedding_backward(std::span<const Id> ids, Rows<const S> dy, Rows<S> dtable) {
+  constexpr Index tile = 64;
+  parallel_ranges(dy.cols, tile, [&](Index begin, Index end) {
+    for (Index r = 0; r < dy.rows; ++r) {
+      const S* upstream = dy.row(r);
+      S* to = dtable.row(ids[static_cast<std::size_t>(r)]);
+      for (Index c = begin; c < end; ++c) to[c] += upstream[c];
+    }
+  });
+}
+
+template <class S>
+Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape) {
+  if (static_cast<Index>(ids.size()) != shape.size()) {
+    throw ShapeError(fmt::format("embedding: {} ids do not fill {}", ids.size(), shape.to_string()));
+  }
+  const Shape y_shape = appended(shape, table.extent(-1));
+  return look_up<S, TokenId>(std::move(table), ids, y_shape);
+}
+
+template <class S>
+Var<S> embedding(Var<S> table, PositionsRef positions, Index batch) {
+  if (positions.batch != 1 && positions.batch != batch) {
+    throw ShapeError(
+        fmt::format("embedding: positions of {} sequences do not fit a batch of {}", positions.batch, batch));
+  }
+  std::vector<Index> ids;
+  ids.reserve(static_cast<std::size_t>(batch * positions.time));
+  for (Index b = 0; b < batch; ++b) {
+    for (Index t = 0; t < positions.time; ++t) ids.push_back(positions.at(b, t));
+  }
+  const Shape y_shape{batch, positions.time, table.extent(-1)};
+  return look_up<S, Index>(std::move(table), ids, y_shape);
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                                  \
+  template void embedding_forward<S, TokenId>(Rows<const S>, std::span<const TokenId>, Rows<S>); \
+  template void embedding_forward<S, Index>(Rows<const S>, std::span<const Index>, Rows<S>);     \
+  template Var<S> embedding<S>(Var<S>, std::span<const TokenId>, const Shape&);                  \
+  template Var<S> embedding<S>(Var<S>, PositionsRef, Index);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S)                                                                   \
+  template void embedding_backward<S, TokenId>(std::span<const TokenId>, Rows<const S>, Rows<S>); \
+  template void embedding_backward<S, Index>(std::span<const Index>, Rows<const S>, Rows<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

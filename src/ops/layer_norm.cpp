@@ -1,0 +1,98 @@
+#include "handgrad/ops/layer_norm.h"
+
+#include <fmt/format.h>
+
+#include "core/lanes.h"
+#include "handgrad/autograd/output.h"
+#include "handgrad/core/errors.h"
+#include "ops/elementwise.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+
+template <class S>
+void layer_norm_forward(Rows<const S> x, const S* weight, const S* bias, double eps, S* statistics, Rows<S> y) {
+  using A = Accumulator<S>;
+  for_each_row(x.rows, x.cols, [&](Index r) {
+    const S* in = x.row(r);
+    S* out = y.row(r);
+    const double count = static_cast<double>(x.cols);
+    const A mean = lane_sum<A>(x.cols, [=](Index c) { return A(in[c]); }) / count;
+    const A variance = lane_sum<A>(x.cols, [=](Index c) { return (A(in[c]) - mean) * (A(in[c]) - mean); }) / count;
+    const S m = from_accumulator<S>(mean), inverse = from_accumulator<S>(1.0 / sqrt_of(variance + eps));
+    statistics[2 * r] = m;
+    statistics[2 * r + 1] = inverse;
+    if (bias) {
+      for (Index c = 0; c < x.cols; ++c) out[c] = (in[c] - m) * inverse * weight[c] + bias[c];
+    } else {
+      for (Index c = 0; c < x.cols; ++c) out[c] = (in[c] - m) * inverse * weight[c];
+    }
+  });
+}
+
+// g = dy w; dx += r (g - mean(g) - h mean(g h)); dw += sum of dy h; db += sum of dy
+template <class S>
+void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, Index block, Rows<const S> dy,
+                         NormGradients<S> gradients) {
+  using A = Accumulator<S>;
+  if (gradients.dx) {
+    for_each_row(x.rows, x.cols, [&](Index r) {
+      const S *in = x.row(r), *upstream = dy.row(r);
+      S* to = gradients.dx.row(r);
+      const S mean = statistics[2 * r], inverse = statistics[2 * r + 1];
+      const double count = static_cast<double>(x.cols);
+      const auto mean_g =
+          from_accumulator<S>(lane_sum<A>(x.cols, [=](Index c) { return A(upstream[c] * weight[c]); }) / count);
+      const auto mean_gh = from_accumulator<S>(
+          lane_sum<A>(x.cols, [=](Index c) { return A(upstream[c] * weight[c]) * A((in[c] - mean) * inverse); }) /
+          count);
+      for (Index c = 0; c < x.cols; ++c) {
+        to[c] += inverse * (upstream[c] * weight[c] - mean_g - (in[c] - mean) * inverse * mean_gh);
+      }
+    });
+  }
+  if (gradients.dweight) {
+    add_column_sums<S>(x.rows, x.cols, block, gradients.dweight, [=](Index r) {
+      return [in = x.row(r), upstream = dy.row(r), mean = statistics[2 * r], inverse = statistics[2 * r + 1]](Index c) {
+        return upstream[c] * ((in[c] - mean) * inverse);
+      };
+    });
+  }
+  if (gradients.dbias) {
+    add_column_sums<S>(x.rows, x.cols, block, gradients.dbias,
+                       [=](Index r) { return [upstream = dy.row(r)](Index c) { return upstream[c]; }; });
+  }
+}
+
+template <class S>
+Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps) {
+  const Shape width{x.extent(-1)};
+  if (weight.shape() != width || (bias && bias.shape() != width)) {
+    throw ShapeError(fmt::format("layer_norm: weight and bias are {}, got {} and {} for x {}", width.to_string(),
+                                 weight.shape().to_string(), bias ? bias.shape().to_string() : "none",
+                                 x.shape().to_string()));
+  }
+  const Index block = rows_in_block(x.shape());
+  auto y = output("layer_norm", x.shape(), x, weight, bias);
+  const Scratch<S> statistics = y.scratch(2 * y.rows().rows);
+  layer_norm_forward<S>(x.rows(), weight.view().data, bias ? bias.view().data : nullptr, eps, statistics.data,
+                        y.rows());
+  return y.saves(x, weight, statistics)
+      .on_backward([block](const auto& saved, auto dy, auto dx, auto dweight, auto dbias) {
+        const auto& [x_saved, w, stats] = saved;
+        layer_norm_backward<S>(x_saved.rows(), w.data, stats.data, block, dy.rows(),
+                               {dx.rows(), dweight.data, dbias.data});
+      });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                                \
+  template void layer_norm_forward<S>(Rows<const S>, const S*, const S*, double, S*, Rows<S>); \
+  template Var<S> layer_norm<S>(Var<S>, Var<S>, Var<S>, double);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S) \
+  template void layer_norm_backward<S>(Rows<const S>, const S*, const S*, Index, Rows<const S>, NormGradients<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

@@ -1,0 +1,64 @@
+#include "handgrad/ops/linear.h"
+
+#include <fmt/format.h>
+
+#include "core/math.h"
+#include "handgrad/autograd/output.h"
+#include "handgrad/core/errors.h"
+#include "ops/elementwise.h"
+#include "ops/instantiate.h"
+
+namespace handgrad {
+namespace {
+
+void check_shapes(const Shape& x, const Shape& weight, const Shape* bias) {
+  if (x.rank() < 1 || weight.rank() != 2 || x[-1] != weight[1] ||
+      (bias && (bias->rank() != 1 || (*bias)[0] != weight[0]))) {
+    throw ShapeError(fmt::format("linear: x (..., in), weight (out, in) and bias (out) are needed, got {}, {} and {}",
+                                 x.to_string(), weight.to_string(), bias ? bias->to_string() : "none"));
+  }
+}
+
+}  // namespace
+
+template <class S>
+void linear_forward(Rows<const S> x, Rows<const S> weight, const S* bias, Index block, Rows<S> y) {
+  if (bias) for_each_row(y.rows, y.cols, [&](Index r) { std::copy(bias, bias + y.cols, y.row(r)); });
+  multiply_tiled<S>({x}, {weight, Turn::yes}, S(1), bias ? Store::add : Store::assign, y, {.block = block});
+}
+
+// dx += dy W, dW += dy^T x, db += sum over rows of dy
+template <class S>
+void linear_backward(Rows<const S> x, Rows<const S> weight, Index block, Rows<const S> dy,
+                     LinearGradients<S> gradients) {
+  if (gradients.dx) multiply_tiled<S>({dy}, {weight}, S(1), Store::add, gradients.dx, {.block = block});
+  if (gradients.dweight) multiply_tiled<S>({dy, Turn::yes}, {x}, S(1), Store::add, gradients.dweight, {.inner = block});
+  if (gradients.dbias) {
+    add_column_sums<S>(dy.rows, dy.cols, block, gradients.dbias,
+                       [dy](Index r) { return [upstream = dy.row(r)](Index c) { return upstream[c]; }; });
+  }
+}
+
+template <class S>
+Var<S> linear(Var<S> x, Var<S> weight, Var<S> bias) {
+  check_shapes(x.shape(), weight.shape(), bias ? &bias.shape() : nullptr);
+  const Index block = rows_in_block(x.shape());
+  auto y = output("linear", x.shape().with(-1, weight.extent(0)), x, weight, bias);
+  linear_forward<S>(x.rows(), weight.rows(), bias ? bias.view().data : nullptr, block, y.rows());
+  return y.saves(x, weight).on_backward([block](const auto& saved, auto dy, auto dx, auto dweight, auto dbias) {
+    const auto& [x_saved, w] = saved;
+    linear_backward<S>(x_saved.rows(), w.rows(), block, dy.rows(), {dx.rows(), dweight.rows(), dbias.data});
+  });
+}
+
+#define HANDGRAD_INSTANTIATE(S)                                                            \
+  template void linear_forward<S>(Rows<const S>, Rows<const S>, const S*, Index, Rows<S>); \
+  template Var<S> linear<S>(Var<S>, Var<S>, Var<S>);
+HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+#define HANDGRAD_INSTANTIATE(S) \
+  template void linear_backward<S>(Rows<const S>, Rows<const S>, Index, Rows<const S>, LinearGradients<S>);
+HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
+#undef HANDGRAD_INSTANTIATE
+
+}  // namespace handgrad

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <utility>
+
+#include "ops/broadcast.h"
+
+namespace handgrad {
+
+/// The view with `axis` exchanged with the last: what runs along the axis runs along the last.
+template <class T>
+View<T> along_last(View<T> x, int axis) {
+  const int last = x.shape.rank() - 1;
+  std::swap(x.strides[static_cast<std::size_t>(axis)], x.strides[static_cast<std::size_t>(last)]);
+  const Index n = x.shape[axis], m = x.shape[last];
+  x.shape = x.shape.with(axis, m).with(last, n);
+  return x;
+}
+
+/// line(r, step) for every row of y, in parallel. step(s) is s, or 1 as a constant if the elements of every row of all
+/// the views are adjacent, so that the compiler makes vector instructions of the loops.
+template <class T, class Line, class... Others>
+void for_each_line(const View<T>& y, Line&& line, const Others&... others) {
+  const Index cols = last_extent(y);
+  const bool adjacent = last_stride(y) == 1 && ((last_stride(others) == 1) && ...);
+  for_each_row(y.shape.size() / cols, cols, [&](Index r) {
+    if (adjacent) {
+      line(r, [](Index) { return std::integral_constant<Index, 1>{}; });
+    } else {
+      line(r, [](Index stride) { return stride; });
+    }
+  });
+}
+
+}  // namespace handgrad
