@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
 
 namespace handgrad {
 
@@ -20,6 +21,7 @@ typename Pool<S>::Block Pool<S>::acquire(Index size) {
     free_.reserve(owned_.size());  // so that giving a block back never allocates
   }
   ++in_use_;
+  if (poison_) std::fill(block.data, block.data + block.capacity, S(std::numeric_limits<float>::quiet_NaN()));
   return block;
 }
 

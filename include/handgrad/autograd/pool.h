@@ -20,6 +20,9 @@ class Pool {
   Block acquire(Index size);
   void release(Block block);
 
+  /// With poison, acquire() fills what it gives with NaN.
+  void set_poison(bool poison) { poison_ = poison; }
+
   /// Bytes owned, in use or free.
   Index bytes() const { return bytes_; }
   Index blocks_in_use() const { return in_use_; }
@@ -27,6 +30,7 @@ class Pool {
  private:
   std::vector<Buffer<S>> owned_;
   std::vector<Block> free_;  // by capacity, smallest first
+  bool poison_ = false;
   Index bytes_ = 0;
   Index in_use_ = 0;
 };

@@ -55,6 +55,9 @@ class Tape {
     int before_;
   };
 
+  /// From now on memory is filled with NaN before it is handed out: whoever reads what was never written is found.
+  void poison_memory() { graph_->pool_.set_poison(true); }
+
   /// Nodes since reset(), and those of them whose value is held.
   Index nodes() const { return static_cast<Index>(graph_->nodes_.size()); }
   Index live_nodes() const { return graph_->live_; }

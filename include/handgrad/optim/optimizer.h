@@ -1,0 +1,79 @@
+#pragma once
+
+#include <vector>
+
+#include "handgrad/autograd/parameter_store.h"
+
+namespace handgrad {
+
+/// Global L2 norm of all gradients of a store, accumulated in double in a fixed order. NaN or infinite if any is.
+template <class S>
+double gradient_norm(const ParameterStore<S>& store);
+
+/// What gradients are multiplied by so that their norm is at most `max_norm`; 1 for max_norm 0 (no clipping).
+/// Source: Pascanu et al. 2013, arXiv:1211.5063, section 3.2.
+double clip_factor(double norm, double max_norm);
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+};
+
+struct SgdOptions {
+  double momentum = 0.9;
+  double weight_decay = 0.0;
+};
+
+/// One update of all parameters from their gradients. State lives in flat buffers of the store's layout.
+template <class S>
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// Applies an update with this learning rate; gradients are multiplied by `gradient_scale` first, as by clipping.
+  virtual void step(ParameterStore<S>& store, double lr, double gradient_scale) = 0;
+  /// Names of the state's buffers ("m", "v"), each of flat_size() elements.
+  virtual std::vector<const char*> state_names() const = 0;
+  virtual S* state(std::size_t i) = 0;
+  /// Updates applied so far: t of the bias correction.
+  Index updates() const { return updates_; }
+  void set_updates(Index updates) { updates_ = updates; }
+
+ protected:
+  Index updates_ = 0;
+};
+
+/// AdamW: m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  mhat = m / (1 - b1^t),  vhat = v / (1 - b2^t),
+///   theta -= lr (mhat / (sqrt(vhat) + eps) + lambda theta),  lambda on tensors of two or more axes only.
+/// One pass over memory; the same bits for any number of threads.
+/// Source: Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2.
+template <class S>
+class AdamW final : public Optimizer<S> {
+ public:
+  AdamW(const ParameterStore<S>& store, const AdamWOptions& options);
+  void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
+  std::vector<const char*> state_names() const override { return {"m", "v"}; }
+  S* state(std::size_t i) override { return i == 0 ? m_.data() : v_.data(); }
+
+ private:
+  AdamWOptions options_;
+  Buffer<S> m_, v_;
+};
+
+/// Stochastic gradient descent with momentum: v = mu v + g + lambda theta,  theta -= lr v.
+/// Source: Sutskever et al. 2013, On the importance of initialization and momentum (ICML), section 2.
+template <class S>
+class Sgd final : public Optimizer<S> {
+ public:
+  Sgd(const ParameterStore<S>& store, const SgdOptions& options);
+  void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
+  std::vector<const char*> state_names() const override { return {"velocity"}; }
+  S* state(std::size_t) override { return velocity_.data(); }
+
+ private:
+  SgdOptions options_;
+  Buffer<S> velocity_;
+};
+
+}  // namespace handgrad

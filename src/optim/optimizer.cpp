@@ -1,0 +1,105 @@
+#include "handgrad/optim/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/lanes.h"
+#include "handgrad/core/parallel.h"
+
+namespace handgrad {
+namespace {
+
+constexpr Index tile = 65536;
+
+template <class S>
+Buffer<S> zeros(Index size) {
+  Buffer<S> buffer(size);
+  std::fill(buffer.begin(), buffer.end(), S(0));
+  return buffer;
+}
+
+// update(begin, end, decay) over all parameters, in tiles that never cross a parameter: whether decay applies is one
+// answer a tile.
+template <class S, class F>
+void for_each_tile(const ParameterStore<S>& store, F&& update) {
+  const auto& parameters = store.parameters();
+  std::vector<std::pair<Index, const Parameter*>> tiles;  // where tiles of a parameter begin
+  for (const Parameter& p : parameters) {
+    for (Index begin = 0; begin < p.shape.size(); begin += tile) tiles.emplace_back(begin, &p);
+  }
+  parallel_tiles(static_cast<Index>(tiles.size()), [&](Index i) {
+    const auto [begin, p] = tiles[static_cast<std::size_t>(i)];
+    update(p->offset + begin, p->offset + std::min(begin + tile, p->shape.size()), p->decay);
+  });
+}
+
+}  // namespace
+
+template <class S>
+double gradient_norm(const ParameterStore<S>& store) {
+  const S* g = store.gradients();
+  const Index size = store.flat_size();
+  std::vector<double> partial(static_cast<std::size_t>((size + tile - 1) / tile));
+  parallel_ranges(size, tile, [&](Index begin, Index end) {
+    partial[static_cast<std::size_t>(begin / tile)] = lane_sum<double>(
+        end - begin, [&](Index i) { return static_cast<double>(g[begin + i]) * static_cast<double>(g[begin + i]); });
+  });
+  double sum = 0.0;
+  for (const double p : partial) sum += p;
+  return std::sqrt(sum);
+}
+
+double clip_factor(double norm, double max_norm) { return max_norm > 0.0 && norm > max_norm ? max_norm / norm : 1.0; }
+
+template <class S>
+AdamW<S>::AdamW(const ParameterStore<S>& store, const AdamWOptions& options)
+    : options_(options), m_(zeros<S>(store.flat_size())), v_(zeros<S>(store.flat_size())) {}
+
+template <class S>
+void AdamW<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) {
+  const double t = static_cast<double>(++this->updates_);
+  const S b1 = constant<S>(options_.beta1), b2 = constant<S>(options_.beta2);
+  const S rest1 = constant<S>(1.0 - options_.beta1), rest2 = constant<S>(1.0 - options_.beta2);
+  const S m_share = constant<S>(1.0 / (1.0 - std::pow(options_.beta1, t)));
+  const S v_share = constant<S>(1.0 / (1.0 - std::pow(options_.beta2, t)));
+  const S eps = constant<S>(options_.eps), rate = constant<S>(lr), scale = constant<S>(gradient_scale);
+  S *theta = store.mutable_values(), *m = m_.data(), *v = v_.data();
+  const S* gradients = store.gradients();
+  for_each_tile(store, [=, this](Index begin, Index end, bool decays) {
+    const S decay = constant<S>(decays ? options_.weight_decay : 0.0);
+    for (Index i = begin; i < end; ++i) {
+      const S g = scale * gradients[i];
+      m[i] = b1 * m[i] + rest1 * g;
+      v[i] = b2 * v[i] + rest2 * (g * g);
+      theta[i] -= rate * (m[i] * m_share / (std::sqrt(v[i] * v_share) + eps) + decay * theta[i]);
+    }
+  });
+}
+
+template <class S>
+Sgd<S>::Sgd(const ParameterStore<S>& store, const SgdOptions& options)
+    : options_(options), velocity_(zeros<S>(store.flat_size())) {}
+
+template <class S>
+void Sgd<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) {
+  ++this->updates_;
+  const S momentum = constant<S>(options_.momentum), rate = constant<S>(lr), scale = constant<S>(gradient_scale);
+  S *theta = store.mutable_values(), *velocity = velocity_.data();
+  const S* gradients = store.gradients();
+  for_each_tile(store, [=, this](Index begin, Index end, bool decays) {
+    const S decay = constant<S>(decays ? options_.weight_decay : 0.0);
+    for (Index i = begin; i < end; ++i) {
+      velocity[i] = momentum * velocity[i] + scale * gradients[i] + decay * theta[i];
+      theta[i] -= rate * velocity[i];
+    }
+  });
+}
+
+template double gradient_norm<float>(const ParameterStore<float>&);
+template double gradient_norm<double>(const ParameterStore<double>&);
+template class AdamW<float>;
+template class AdamW<double>;
+template class Sgd<float>;
+template class Sgd<double>;
+
+}  // namespace handgrad

@@ -1,0 +1,20 @@
+#include "handgrad/optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace handgrad {
+
+double Schedule::at(Index step) const {
+  if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+  if (shape == DecayShape::constant) return peak;
+  const Index begin = shape == DecayShape::warmup_stable_decay ? std::max(warmup, total - decay) : warmup;
+  if (step >= total) return floor;
+  if (step < begin) return peak;
+  const double u = static_cast<double>(step - begin) / static_cast<double>(total - begin);
+  if (shape == DecayShape::cosine) return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * u));
+  return peak + (floor - peak) * u;
+}
+
+}  // namespace handgrad

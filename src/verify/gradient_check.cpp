@@ -1,0 +1,71 @@
+#include "handgrad/verify/gradient_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace handgrad {
+
+namespace detail {
+
+std::vector<Index> entries_to_check(Index size, Index wanted, const Random& random) {
+  std::set<Index> chosen;
+  if (size <= wanted) {
+    for (Index i = 0; i < size; ++i) chosen.insert(i);
+  } else {
+    for (std::uint64_t n = 0; static_cast<Index>(chosen.size()) < wanted; ++n) {
+      chosen.insert(static_cast<Index>(random.below(n, static_cast<std::uint64_t>(size))));
+    }
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+}  // namespace detail
+
+void GradientReport::judge() {
+  std::map<std::string, double> largest;
+  double overall = 0.0;
+  for (const GradientEntry& e : entries) {
+    double& of_tensor = largest[e.tensor];
+    of_tensor = std::max({of_tensor, std::abs(e.value), std::abs(e.complex_step)});
+    overall = std::max(overall, of_tensor);
+  }
+  // A NaN must be the worst of all, so the comparisons are written to let it through.
+  const auto raise = [](double& worst, double error) {
+    if (!(error <= worst)) worst = error;
+  };
+  worst_complex_error = worst_difference_error = 0.0;
+  worst_relative_complex_error = worst_relative_difference_error = 0.0;
+  for (GradientEntry& e : entries) {
+    const double scale = std::max({largest[e.tensor], 1e-6 * overall, 1e-300});
+    e.complex_error = std::abs(e.value - e.complex_step) / scale;
+    e.difference_error = std::abs(e.value - e.difference) / scale;
+    raise(worst_complex_error, e.complex_error);
+    raise(worst_difference_error, e.difference_error);
+    if (std::abs(e.complex_step) > 1e-4 * largest[e.tensor]) {
+      raise(worst_relative_complex_error, std::abs(e.value - e.complex_step) / std::abs(e.complex_step));
+      raise(worst_relative_difference_error, std::abs(e.value - e.difference) / std::abs(e.complex_step));
+    }
+  }
+}
+
+std::string GradientReport::worst(std::size_t count) const {
+  std::vector<const GradientEntry*> order;
+  for (const GradientEntry& e : entries) order.push_back(&e);
+  const auto badness = [](const GradientEntry& e) {
+    const double error = e.complex_error + 1e-5 * e.difference_error;
+    return error == error ? error : 1e300;
+  };
+  std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return badness(*a) > badness(*b); });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(count, order.size()); ++i) {
+    const GradientEntry& e = *order[i];
+    text += fmt::format("{}[{}]: backward {:.17g}, complex step {:.17g} (error {:.2e}), differences {:.17g} ({:.2e})\n",
+                        e.tensor, e.index, e.value, e.complex_step, e.complex_error, e.difference, e.difference_error);
+  }
+  return text;
+}
+
+}  // namespace handgrad

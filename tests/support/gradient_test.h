@@ -1,0 +1,116 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "handgrad/core/parallel.h"
+#include "handgrad/verify/gradient_check.h"
+
+namespace handgrad::testing {
+
+/// Operands of these shapes, standard normal times `spread`.
+inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& shapes, std::uint64_t seed, double spread = 1.0) {
+  std::vector<Tensor<double>> operands;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    operands.emplace_back(shapes[i]);
+    const Random random(seed, Stream::initial_weights, static_cast<std::uint32_t>(i));
+    // Rounded to float, so that all scalars start from the same numbers.
+    for (Index j = 0; j < operands[i].size(); ++j) {
+      operands[i][j] = static_cast<float>(spread * random.normal(static_cast<std::uint64_t>(j)));
+    }
+  }
+  return operands;
+}
+
+/// float against double: relative L2 error of every gradient; the same bits for 1, 2 and 3 threads.
+template <class F>
+void check_float(F f, std::span<const Tensor<double>> operands, double tolerance) {
+  auto exact = detail::store_of<double>(operands);
+  exact.allocate_gradients();
+  detail::add_gradient(f, exact, 1);
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3}) {
+    const ThreadScope scope(threads);
+    auto store = detail::store_of<float>(operands);
+    store.allocate_gradients();
+    detail::add_gradient(f, store, 1);
+    const std::vector<float> bits(store.gradients(), store.gradients() + store.flat_size());
+    if (first.empty()) first = bits;
+    EXPECT_EQ(std::memcmp(bits.data(), first.data(), bits.size() * sizeof(float)), 0)
+        << "bits differ between 1 and " << threads << " threads";
+  }
+  double largest = 0.0;
+  for (Index i = 0; i < exact.flat_size(); ++i) largest = std::max(largest, std::abs(exact.gradients()[i]));
+  for (const Parameter& p : exact.parameters()) {
+    double error = 0.0, size = 0.0;
+    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
+      const double g = exact.gradients()[i], difference = static_cast<double>(first[static_cast<std::size_t>(i)]) - g;
+      error += difference * difference;
+      size += g * g;
+    }
+    const double floor = 1e-6 * largest * std::sqrt(static_cast<double>(p.shape.size()));
+    EXPECT_LE(std::sqrt(error), tolerance * std::max(std::sqrt(size), floor)) << p.name << " in float";
+  }
+}
+
+/// Gradients are added to what stands there, and operands stay as they are.
+template <class F>
+void check_added(F f, std::span<const Tensor<double>> operands) {
+  auto store = detail::store_of<double>(operands);
+  store.allocate_gradients();
+  const std::vector<double> values(store.values(), store.values() + store.flat_size());
+  detail::add_gradient(f, store, 1);
+  const std::vector<double> alone(store.gradients(), store.gradients() + store.flat_size());
+  for (const Parameter& p : store.parameters()) {
+    double largest = 1e-300;
+    for (Index i = 0; i < p.shape.size(); ++i) {
+      largest = std::max(largest, std::abs(alone[static_cast<std::size_t>(p.offset + i)]));
+    }
+    const Random random(7, Stream::audit, static_cast<std::uint32_t>(p.offset));
+    for (Index i = 0; i < p.shape.size(); ++i) {
+      store.gradients()[p.offset + i] = largest * random.normal(static_cast<std::uint64_t>(i));
+    }
+    const std::vector<double> before(store.gradients(), store.gradients() + store.flat_size());
+    detail::add_gradient(f, store, 1);
+    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      ASSERT_NEAR(store.gradients()[i] - before[at], alone[at], 1e-12 * largest) << p.name << " is not added to";
+    }
+  }
+  EXPECT_EQ(std::memcmp(values.data(), store.values(), values.size() * sizeof(double)), 0) << "an operand was changed";
+}
+
+struct GradientTolerance {
+  double complex_step = 1e-12;
+  double differences = 1e-7;
+  double float_l2 = 5e-6;
+};
+
+template <class F>
+void run_gradient_test(F f, std::span<const Tensor<double>> operands, GradientTolerance tolerance = {}) {
+  const GradientReport report = check_gradients(f, operands);
+  EXPECT_LE(report.worst_complex_error, tolerance.complex_step) << report.worst(10);
+  EXPECT_LE(report.worst_difference_error, tolerance.differences) << report.worst(10);
+  EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
+  EXPECT_LE(report.worst_relative_difference_error, 1e-7) << report.worst(10);
+  ::testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error));
+  check_float(f, operands, tolerance.float_l2);
+  check_added(f, operands);
+}
+
+/// shapes({2, 3}, {3}): one shape for each operand.
+inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return list; }
+
+}  // namespace handgrad::testing
+
+/// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ... })
+#define GRADIENT_TEST(operation, variant, operand_shapes, ...)                                  \
+  TEST(Gradient, operation##_##variant) {                                                       \
+    using namespace handgrad;                                                                   \
+    using namespace handgrad::testing;                                                          \
+    const auto operands = random_operands(operand_shapes, 11);                                  \
+    run_gradient_test(__VA_ARGS__, operands);                                                   \
+  }
