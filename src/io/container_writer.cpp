@@ -153,10 +153,25 @@ ContainerIndex draft_index(const ContainerContents& contents) {
   return index;
 }
 
+// Groups on the way to a path that the path before it, in order, does not share.
+std::size_t new_groups(std::string_view before, std::string_view path) {
+  const auto differ = std::mismatch(before.begin(), before.end(), path.begin(), path.end()).second;
+  return static_cast<std::size_t>(std::count(differ, path.end(), '/'));
+}
+
 // Room for image and trailer, asked for before libhdf5 is at work. What libhdf5 itself adds is estimated generously.
 std::uint64_t expected_bytes(const ContainerIndex& index) {
-  std::uint64_t bytes = trailer_bytes(index) + (1 << 17);
-  for (const DatasetEntry& entry : index.datasets) bytes += entry.bytes + 1024 + 2 * entry.path.size();
+  constexpr std::uint64_t for_a_dataset = 1024, for_a_group = 2048, for_the_file = 1 << 17;
+  std::uint64_t bytes = trailer_bytes(index) + for_the_file;
+  std::string_view before;
+  for (const DatasetEntry& entry : index.datasets) {
+    bytes += entry.bytes + for_a_dataset + for_a_group * new_groups(before, entry.path) + 2 * entry.path.size();
+    before = entry.path;
+  }
+  for (const Attribute& attribute : index.attributes) {
+    const auto* text = std::get_if<std::string>(&attribute.value);
+    bytes += for_a_dataset + 2 * (attribute.name.size() + (text ? text->size() : 0));
+  }
   return bytes;
 }
 

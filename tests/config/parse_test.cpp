@@ -11,6 +11,7 @@
 #include "handgrad/config/fields.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/files.h"
+#include "handgrad/core/random.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
 
@@ -228,7 +229,7 @@ TEST(parse_config, the_locale_does_not_matter) {
 TEST(parse_config, older_files_get_the_values_of_their_time) {
   std::vector<Field> table = {*find_field("model.qk_norm"), *find_field("model.n_layers")};
   table[0].since = 3;
-  table[0].before = FieldValue(true);
+  table[0].before.emplace(true);
   Config old;
   set_older_values(table, 2, {}, old);
   EXPECT_TRUE(old.model.qk_norm);
@@ -238,6 +239,27 @@ TEST(parse_config, older_files_get_the_values_of_their_time) {
   Config current;
   set_older_values(table, 3, {}, current);
   EXPECT_FALSE(current.model.qk_norm);
+}
+
+// Bytes changed, dropped and doubled at random: a config or a ConfigError of one line, whatever comes.
+TEST(parse_config, mutated_text_never_crashes) {
+  const std::string whole = to_toml(Config{}) + "[extra]\nlist = [[1, 2], {a = 1979-05-27}]\ntext = \"\"\"a\nb\"\"\"\n";
+  const Random random(2, Stream::audit);
+  for (std::uint64_t round = 0; round < 3000; ++round) {
+    std::string text = whole;
+    for (std::uint64_t change = 0; change <= round % 5; ++change) {
+      const std::uint64_t bits = random.bits(8 * round + change);
+      const std::size_t at = (bits >> 16) % text.size();
+      if (bits % 3 == 0) text[at] = static_cast<char>(bits >> 8);
+      if (bits % 3 == 1) text.erase(at, 1 + (bits >> 8) % 8);
+      if (bits % 3 == 2) text.insert(at, text.substr((bits >> 40) % text.size(), 1 + (bits >> 8) % 16));
+    }
+    try {
+      parse_config(text, "a.toml", "/");
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(values, utf8_is_checked_strictly) {
