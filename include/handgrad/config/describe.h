@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "handgrad/config/config.h"
+
+namespace handgrad {
+
+/// The config as a TOML file with every key. Reading it back gives the same config to the bit, in every locale.
+std::string to_toml(const Config& config);
+
+/// Every key with what it takes, its default, its meaning and what a resumed run may do to it, for a terminal.
+std::string explain_config();
+
+/// The same as a page in Markdown: docs/config.md.
+std::string explain_config_markdown();
+
+}  // namespace handgrad

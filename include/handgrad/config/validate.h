@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "handgrad/config/config.h"
+
+namespace handgrad {
+
+/// Checks every range and the rules across keys (heads divide the width, ...), so that a config made by a program is
+/// held to what a file is. Throws ConfigError with the numbers; `source`, if given, opens the message.
+void validate(const Config& config, std::string_view source = {});
+
+/// The config with what it leaves open filled in: n_kv_heads and d_ff. Throws nothing for a valid config.
+Config resolve(Config config);
+
+}  // namespace handgrad

@@ -1,0 +1,80 @@
+#include "handgrad/config/describe.h"
+
+#include <fmt/format.h>
+
+#include "handgrad/config/fields.h"
+
+namespace handgrad {
+namespace {
+
+std::string_view resume_text(ResumeClass resume) {
+  switch (resume) {
+    case ResumeClass::same:
+      return "stays";
+    case ResumeClass::free:
+      return "may change";
+    case ResumeClass::steps:
+      return "may change, not below the updates done";
+    case ResumeClass::global_batch:
+      return "may change, if batch_size x accumulation stays";
+  }
+  return "";
+}
+
+std::string default_text(const Field& field) { return to_toml(field.get(Config{})); }
+
+// A bar would end the cell of a Markdown table.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+}  // namespace
+
+std::string to_toml(const Config& config) {
+  std::string text = fmt::format("format = {}\n", config_format);
+  std::string table;
+  for (const Field& field : fields()) {
+    if (field.table != table) text += fmt::format("\n[{}]\n", field.table);
+    table = field.table;
+    text += fmt::format("{} = {}\n", field.name(), to_toml(field.get(config)));
+  }
+  return text;
+}
+
+std::string explain_config() {
+  std::string text;
+  std::string table;
+  for (const Field& field : fields()) {
+    if (field.table != table) text += fmt::format("{}[{}]\n", table.empty() ? "" : "\n", field.table);
+    table = field.table;
+    text += fmt::format("  {} = {}\n      {}\n      {}; when resumed: {}\n", field.name(), default_text(field),
+                        field.help, expected(field), resume_text(field.resume));
+  }
+  return text;
+}
+
+std::string explain_config_markdown() {
+  std::string text =
+      "# Config keys\n\n"
+      "A config is a TOML file; every key may also be given as `--set KEY=VALUE`. Keys that a file leaves out have "
+      "the\n"
+      "default. An integer is accepted where a number is expected; nothing else is converted, and unknown keys are\n"
+      "errors. Paths in a file are relative to that file, paths in `--set` to the current folder.\n\n"
+      "The last column says what may become of a key when a run is resumed. This page is what\n"
+      "`handgrad config explain --markdown` prints.\n";
+  std::string table;
+  for (const Field& field : fields()) {
+    if (field.table != table) {
+      text += fmt::format("\n## [{}]\n\n| key | takes | default | meaning | when resumed |\n|---|---|---|---|---|\n",
+                          field.table);
+    }
+    table = field.table;
+    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", field.name(), cell(expected(field)),
+                        cell(default_text(field)), cell(field.help), resume_text(field.resume));
+  }
+  return text;
+}
+
+}  // namespace handgrad

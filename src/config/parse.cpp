@@ -1,0 +1,219 @@
+#include "handgrad/config/parse.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "config/suggest.h"
+#include "config/values.h"
+#include "handgrad/config/fields.h"
+#include "handgrad/core/errors.h"
+#include "handgrad/core/files.h"
+
+namespace handgrad {
+namespace {
+
+constexpr Index largest_file_bytes = 16 << 20;
+constexpr std::string_view format_key = "format";
+
+std::string found(const toml::node& node) {
+  if (const auto* text = node.as_string()) return excerpt(text->get());
+  if (const auto* integer = node.as_integer()) return fmt::format("{}", integer->get());
+  if (const auto* real = node.as_floating_point()) return to_toml(FieldValue(real->get()));
+  if (const auto* boolean = node.as_boolean()) return boolean->get() ? "true" : "false";
+  if (node.is_table()) return "a table";
+  if (const auto* list = node.as_array()) {
+    for (const toml::node& item : *list) {
+      if (!item.is_string() || item.as_string()->get().empty()) return fmt::format("a list with {}", found(item));
+    }
+    return "a list";
+  }
+  return "a date or time";
+}
+
+// The node as a value of the field's type, or nothing. An integer will do for a number; nothing else is converted.
+std::optional<FieldValue> convert(const Field& field, const toml::node& node) {
+  switch (field.type) {
+    case FieldType::integer:
+      if (const auto* integer = node.as_integer()) return Index{integer->get()};
+      break;
+    case FieldType::real:
+      if (const auto* real = node.as_floating_point()) return real->get();
+      if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
+      break;
+    case FieldType::boolean:
+      if (const auto* boolean = node.as_boolean()) return boolean->get();
+      break;
+    case FieldType::string:
+    case FieldType::choice:
+      if (const auto* text = node.as_string()) return text->get();
+      break;
+    case FieldType::paths:
+      if (const auto* list = node.as_array()) {
+        std::vector<std::string> paths;
+        for (const toml::node& item : *list) {
+          if (!item.is_string()) return std::nullopt;
+          paths.push_back(item.as_string()->get());
+        }
+        return paths;
+      }
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string absolute_path(const std::string& path, const std::string& base_folder) {
+  namespace fs = std::filesystem;
+  std::string result = (fs::absolute(base_folder.empty() ? "." : base_folder) / path).lexically_normal().string();
+  if (result.size() > 1 && result.ends_with('/')) result.pop_back();
+  return result;
+}
+
+// A problem of the file at a line; the first of them is what the user is told.
+struct Problem {
+  std::uint32_t line;
+  std::string text;
+};
+
+class Parser {
+ public:
+  ParsedConfig take() { return std::move(parsed_); }
+
+  void read_file_text(std::string_view text, const std::string& source_name, const std::string& base_folder) {
+    toml::table root;
+    try {
+      root = toml::parse(text, source_name);
+    } catch (const toml::parse_error& error) {
+      fail(fmt::format("{}:{}: malformed TOML: {}", source_name, error.source().begin.line, cause(error)));
+    }
+    base_folder_ = base_folder;
+    read_root(root);
+    if (!problem_) return;
+    fail(fmt::format("{}:{}: {}", source_name, problem_->line, problem_->text));
+  }
+
+  void read_override(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) fail(fmt::format("--set {}: expected KEY=VALUE", text));
+    std::string key = text.substr(0, equals);
+    while (key.ends_with(' ')) key.pop_back();
+    const Field* field = find_field(key);
+    if (field == nullptr) fail(fmt::format("--set {}: unknown key{}", key, suggestion(key)));
+    const toml::table holder = override_value(text.substr(equals + 1));
+    base_folder_.clear();
+    read_value(*field, *holder.get("value"), 0);
+    if (problem_) fail(fmt::format("--set {}", problem_->text));
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& message) { throw ConfigError(one_line(message)); }
+
+  static std::string cause(const toml::parse_error& error) {
+    std::string text(error.description());
+    const std::size_t colon = text.find(": ");
+    return text.starts_with("Error while parsing") && colon != std::string::npos ? text.substr(colon + 2) : text;
+  }
+
+  // {value = ...}, from a TOML value, else a string.
+  static toml::table override_value(const std::string& text) {
+    try {
+      toml::table table = toml::parse(fmt::format("value = {}", text));
+      if (table.size() == 1 && table.contains("value")) return table;
+    } catch (const toml::parse_error&) {
+    }
+    toml::table table;
+    table.insert("value", text);
+    return table;
+  }
+
+  void complain(std::uint32_t line, std::string text) {
+    if (!problem_ || line < problem_->line) problem_ = Problem{line, std::move(text)};
+  }
+
+  void read_root(const toml::table& root) {
+    int format = config_format;
+    for (const auto& [key, node] : root) {
+      const std::string name(key.str());
+      const std::uint32_t line = key.source().begin.line;
+      if (name == format_key) {
+        format = read_format(node, line);
+      } else if (is_table(name)) {
+        read_table(name, node, line);
+      } else if (node.is_table()) {
+        complain(line, fmt::format("[{}]: unknown table{}", name, table_suggestion(name)));
+      } else {
+        complain(line, fmt::format("{}: unknown key{}", name, suggestion(name)));
+      }
+    }
+    set_older_values(fields(), format, parsed_.given, parsed_.config);
+  }
+
+  int read_format(const toml::node& node, std::uint32_t line) {
+    const auto* integer = node.as_integer();
+    if (integer == nullptr || integer->get() < 1) {
+      complain(line,
+               fmt::format("{}: expected an integer from 1 to {}, got {}", format_key, config_format, found(node)));
+      return config_format;
+    }
+    if (integer->get() > config_format) {
+      complain(line, fmt::format("{}: written by a newer handgrad: format {}, this one reads up to {}", format_key,
+                                 integer->get(), config_format));
+      return config_format;
+    }
+    return static_cast<int>(integer->get());
+  }
+
+  void read_table(const std::string& name, const toml::node& node, std::uint32_t line) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) return complain(line, fmt::format("{}: expected a table, got {}", name, found(node)));
+    for (const auto& [key, value] : *table) {
+      const std::string full = fmt::format("{}.{}", name, key.str());
+      const std::uint32_t key_line = key.source().begin.line;
+      if (const Field* field = find_field(full)) {
+        read_value(*field, value, key_line);
+      } else {
+        complain(key_line, fmt::format("{}: unknown key{}", full, suggestion(full)));
+      }
+    }
+  }
+
+  void read_value(const Field& field, const toml::node& node, std::uint32_t line) {
+    std::optional<FieldValue> value = convert(field, node);
+    if (value && field.type == FieldType::paths && accepts(field, *value)) {
+      for (std::string& path : std::get<std::vector<std::string>>(*value)) path = absolute_path(path, base_folder_);
+    }
+    if (!value || !accepts(field, *value)) {
+      return complain(line, fmt::format("{}: expected {}, got {}", field.key, expected(field), found(node)));
+    }
+    field.set(parsed_.config, *value);
+    parsed_.given.insert(field.key);
+  }
+
+  ParsedConfig parsed_;
+  std::string base_folder_;  // Empty: the current folder.
+  std::optional<Problem> problem_;
+};
+
+}  // namespace
+
+ParsedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  std::string text;
+  try {
+    text = read_file(path, largest_file_bytes);
+  } catch (const DataError& error) {
+    throw ConfigError(one_line(error.what()));
+  }
+  return parse_config(text, path, folder_of(path), overrides);
+}
+
+ParsedConfig parse_config(std::string_view toml_text, const std::string& source_name, const std::string& base_folder,
+                          const std::vector<std::string>& overrides) {
+  Parser parser;
+  parser.read_file_text(toml_text, source_name, base_folder);
+  for (const std::string& text : overrides) parser.read_override(text);
+  return parser.take();
+}
+
+}  // namespace handgrad
