@@ -10,6 +10,13 @@ namespace handgrad {
 
 namespace detail {
 
+std::vector<double> random_weights(Index size, std::uint64_t seed) {
+  const Random random(seed, Stream::audit);
+  std::vector<double> weights;
+  for (Index i = 0; i < size; ++i) weights.push_back(random.normal(static_cast<std::uint64_t>(i)));
+  return weights;
+}
+
 std::vector<Index> entries_to_check(Index size, Index wanted, const Random& random) {
   std::set<Index> chosen;
   if (size <= wanted) {

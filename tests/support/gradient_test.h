@@ -12,7 +12,8 @@
 namespace handgrad::testing {
 
 /// Operands of these shapes, standard normal times `spread`.
-inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& shapes, std::uint64_t seed, double spread = 1.0) {
+inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& shapes, std::uint64_t seed,
+                                                   double spread = 1.0) {
   std::vector<Tensor<double>> operands;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     operands.emplace_back(shapes[i]);
@@ -91,7 +92,9 @@ struct GradientTolerance {
 
 template <class F>
 void run_gradient_test(F f, std::span<const Tensor<double>> operands, GradientTolerance tolerance = {}) {
-  const GradientReport report = check_gradients(f, operands);
+  Index size = 0;
+  for (const Tensor<double>& operand : operands) size += operand.size();
+  const GradientReport report = check_gradients(f, operands, {.entries = size < 3000 ? 200 : 10});
   EXPECT_LE(report.worst_complex_error, tolerance.complex_step) << report.worst(10);
   EXPECT_LE(report.worst_difference_error, tolerance.differences) << report.worst(10);
   EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
@@ -106,11 +109,12 @@ inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return lis
 
 }  // namespace handgrad::testing
 
-/// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ... })
-#define GRADIENT_TEST(operation, variant, operand_shapes, ...)                                  \
-  TEST(Gradient, operation##_##variant) {                                                       \
-    using namespace handgrad;                                                                   \
-    using namespace handgrad::testing;                                                          \
-    const auto operands = random_operands(operand_shapes, 11);                                  \
-    run_gradient_test(__VA_ARGS__, operands);                                                   \
+/// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
+/// })
+#define GRADIENT_TEST(operation, variant, operand_shapes, ...) \
+  TEST(Gradient, operation##_##variant) {                      \
+    using namespace handgrad;                                  \
+    using namespace handgrad::testing;                         \
+    const auto operands = random_operands(operand_shapes, 11); \
+    run_gradient_test(__VA_ARGS__, operands);                  \
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "handgrad/autograd/tape.h"
+#include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
@@ -25,10 +26,10 @@ class Inputs {
 };
 
 struct GradientCheckOptions {
-  Index entries = 200;          ///< At most so many entries of each operand, drawn at random; all if there are fewer.
+  Index entries = 200;  ///< At most so many entries of each operand, drawn at random; all if there are fewer.
   double complex_step = 1e-30;
-  double difference_step = 1e-5;
-  std::uint64_t seed = 1;       ///< Of the weights w and of the entries drawn.
+  double difference_step = 1e-3;  ///< Times max(1, |x|); the rule is of fourth order.
+  std::uint64_t seed = 1;         ///< Of the weights w and of the entries drawn.
 };
 
 /// One entry of one gradient, beside what it was compared with.
@@ -37,7 +38,7 @@ struct GradientEntry {
   Index index = 0;
   double value = 0.0;         ///< By the backward pass.
   double complex_step = 0.0;  ///< Im f(x + ih) / h.
-  double difference = 0.0;    ///< (f(x + h) - f(x - h)) / 2h.
+  double difference = 0.0;    ///< (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
   double complex_error = 0.0;
   double difference_error = 0.0;
 };
@@ -71,17 +72,47 @@ ParameterStore<S> store_of(std::span<const Tensor<double>> operands) {
   return store;
 }
 
-/// <f, w> with w a function of the seed.
+/// The weights w of <f, w>: a function of the seed.
+std::vector<double> random_weights(Index size, std::uint64_t seed);
+
+/// All elements of f.
 template <class S, class F>
-S weighted_value(F& f, const ParameterStore<S>& store, std::uint64_t seed) {
+std::vector<S> value_of(F& f, const ParameterStore<S>& store) {
   Tape<S> tape(false);
   tape.poison_memory();
   const Var<S> y = f(Inputs<S>(tape, store));
-  const View<const S> values = y.view();
-  const Random random(seed, Stream::audit);
-  S sum{};
-  for (Index i = 0; i < y.size(); ++i) sum += values.data[i] * S(random.normal(static_cast<std::uint64_t>(i)));
-  return sum;
+  return std::vector<S>(y.view().data, y.view().data + y.size());
+}
+
+/// Im <f(x + ih), w> / h.
+template <class F>
+double complex_step(F& f, ParameterStore<std::complex<double>>& store, Index at, double h, std::uint64_t seed) {
+  const std::complex<double> x = store.values()[at];
+  store.mutable_values()[at] = {x.real(), h};
+  const auto y = value_of(f, store);
+  store.mutable_values()[at] = x;
+  const auto w = random_weights(static_cast<Index>(y.size()), seed);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < y.size(); ++i) sum += y[i].imag() * w[i];
+  return sum / h;
+}
+
+/// Central differences of fourth order. Elements are subtracted before they are summed: what x does not move cancels.
+template <class F>
+double central_difference(F& f, ParameterStore<double>& store, Index at, double h, std::uint64_t seed) {
+  const double x = store.values()[at];
+  const auto shifted = [&](double by) {
+    store.mutable_values()[at] = x + by;
+    return value_of(f, store);
+  };
+  const auto far_above = shifted(2 * h), above = shifted(h), below = shifted(-h), far_below = shifted(-2 * h);
+  store.mutable_values()[at] = x;
+  const auto w = random_weights(static_cast<Index>(above.size()), seed);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    sum += w[i] * (8.0 * (above[i] - below[i]) - (far_above[i] - far_below[i]));
+  }
+  return sum / (12.0 * h);
 }
 
 /// Gradient of <f, w> by the backward pass, added to what stands in the store.
@@ -90,9 +121,9 @@ void add_gradient(F& f, const ParameterStore<S>& store, std::uint64_t seed) {
   Tape<S> tape;
   tape.poison_memory();
   const Var<S> y = f(Inputs<S>(tape, store));
-  const Random random(seed, Stream::audit);
+  const auto w = random_weights(y.size(), seed);
   Tensor<S> weights(y.shape());
-  for (Index i = 0; i < y.size(); ++i) weights[i] = static_cast<S>(random.normal(static_cast<std::uint64_t>(i)));
+  for (Index i = 0; i < y.size(); ++i) weights[i] = static_cast<S>(w[static_cast<std::size_t>(i)]);
   tape.backward(y, weights);
 }
 
@@ -104,7 +135,9 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
 /// Checks the backward pass of f, a function of Inputs<S> for any scalar S that returns a dense Var<S>, at the given
 /// operands: in double, against the complex step and against central differences of <f, w> with random w.
 template <class F>
-GradientReport check_gradients(F f, std::span<const Tensor<double>> operands, const GradientCheckOptions& options = {}) {
+GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
+                               const GradientCheckOptions& options = {}) {
+  const ThreadScope one_thread(1);  // many evaluations of little things: a team would cost more than it brings
   auto real = detail::store_of<double>(operands);
   auto complex = detail::store_of<std::complex<double>>(operands);
   real.allocate_gradients();
@@ -116,16 +149,9 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands, co
       const Index at = p.offset + i;
       GradientEntry entry{p.name, i, real.gradients()[at], 0, 0, 0, 0};
       const double x = real.values()[at];
-      complex.mutable_values()[at] = {x, options.complex_step};
-      entry.complex_step = detail::weighted_value(f, complex, options.seed).imag() / options.complex_step;
-      complex.mutable_values()[at] = x;
+      entry.complex_step = detail::complex_step(f, complex, at, options.complex_step, options.seed);
       const double h = options.difference_step * std::max(1.0, std::abs(x));
-      real.mutable_values()[at] = x + h;
-      const double above = detail::weighted_value(f, real, options.seed);
-      real.mutable_values()[at] = x - h;
-      const double below = detail::weighted_value(f, real, options.seed);
-      real.mutable_values()[at] = x;
-      entry.difference = (above - below) / (2.0 * h);
+      entry.difference = detail::central_difference(f, real, at, h, options.seed);
       report.entries.push_back(entry);
     }
   }
