@@ -68,6 +68,14 @@ Var<S> Tape<S>::parameter(const ParameterStore<S>& store, ParameterId id) {
 }
 
 template <class S>
+Var<S> Tape<S>::deferred_parameter(const ParameterStore<S>& store, ParameterId id) {
+  Var<S> leaf = parameter(store, id);
+  Node<S>& node = graph_->node(leaf.id());
+  if (node.needs_gradient && store.defers(id)) node.gradient = {store.deferred_gradient(), 0};
+  return leaf;
+}
+
+template <class S>
 void Tape<S>::backward(const Var<S>& y) {
   if (y.size() != 1) {
     throw ShapeError(fmt::format("backward: takes a single element, or a seed; got {}", y.shape().to_string()));

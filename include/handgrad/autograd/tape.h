@@ -30,6 +30,8 @@ class Tape {
   Var<S> borrow(View<const S> x);
   /// A parameter; its gradient is added to the store's, if the store has gradients.
   Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
+  /// The same; its gradient is added to the store's deferred one, if the store defers this parameter.
+  Var<S> deferred_parameter(const ParameterStore<S>& store, ParameterId id);
 
   /// Adds to the gradient of everything that y, a single element, depends on. Throws ShapeError if y has more elements,
   /// Error for a second call before reset(), or if parameters were changed since they were read.
