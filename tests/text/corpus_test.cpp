@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/text/tokenizer.h"
+#include "handgrad/text/windows.h"
 
 namespace handgrad {
 namespace {
@@ -132,6 +134,20 @@ TEST_F(CorpusTest, InvalidUtf8NamesFileAndOffset) {
     EXPECT_EQ(error.what(), path("bad.txt") + ": invalid UTF-8 at byte offset 2: byte 0xFF begins no character");
   }
   EXPECT_THROW(check_utf8(read({write("head.txt", "\xC3"), write("tail.txt", "\xA9")})), DataError);
+}
+
+// The text that comes with the project: plain enough for either tokenizer, and large enough to hold some back.
+TEST_F(CorpusTest, StoriesAreReadEncodedAndSplit) {
+  const Corpus corpus = read({std::string(HANDGRAD_SOURCE_DIR) + "/data/stories.txt"});
+  EXPECT_NO_THROW(check_utf8(corpus));
+  const auto tokenizer = make_char_tokenizer(corpus.text);
+  EXPECT_LT(tokenizer->vocab_size(), 64);
+  EXPECT_LT(tokenizer->code_points().back(), 128u);
+  const auto tokens = tokenizer->encode(corpus.text);
+  EXPECT_EQ(tokenizer->decode(tokens), corpus.text);
+  const TokenSplit split = split_by_fraction(tokens, 0.1, 256);
+  EXPECT_GT(split.train.size(), 900000u);
+  EXPECT_GT(split.validation.size(), 100000u);
 }
 
 }  // namespace

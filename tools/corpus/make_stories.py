@@ -19,7 +19,7 @@ from check_stories import check, sentences
 
 HERE = Path(__file__).resolve().parent
 TRIES = 24  # wordings tried for a beat before a repeated sentence is accepted
-LONG = 16  # words; a longer sentence is taken only when nothing else can be had
+LONG = 14  # words; a longer sentence is taken only when nothing else can be had
 PARAGRAPH = object()
 
 
@@ -64,7 +64,7 @@ class Plot:
     let a*2 = x | y | z         binds a and a2 to two different ones
     ?line                       its beat is told half of the time
     @name                       stands for one of the lines of the piece "= name", here or in shared.txt
-    {a x}, {the x}, {^x}       x after "a" or "an"; with "the" for its "a"; with a capital letter
+    {a x}, {the x}, {^x}        x after "a" or "an"; with "the" for its "a"; with a capital letter
     --                          a new paragraph
     let known = yes             the plot itself says who {f} is
     """
@@ -182,7 +182,7 @@ class Story:
         return re.sub(starts, lambda m: m[1] + m[2].upper(), text)
 
     def introduce_friend(self, text):
-        """`text`, where the friend is named for the first time, and not in speech, with "his friend" before the name."""
+        """`text` with "his friend" before the name, where the friend is first named and it is not in speech."""
         before, name, after = text.partition(self.memory["f"])
         if "known" in self.memory or not name or name in self.told or before.count('"') % 2:
             return text
