@@ -54,14 +54,14 @@ def split_outside_brackets(text):
         if c == "|" and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
-    return parts + [text[start:].strip()]
+    return [p for p in parts + [text[start:].strip()] if p]
 
 
 class Plot:
     """A plot file: `let` lines, beats (lists of wordings), paragraph breaks, and named pieces.
 
     let a, b = x ; y | z ; w    binds a and b to one of the pairs, once a story
-    let a*2 = x | y | z         binds a and a2 to two different ones
+    let a*2 = x | y | z         binds a and a2 to two different ones; values may stand on lines of their own, "  | x"
     ?line                       its beat is told half of the time
     @name                       stands for one of the lines of the piece "= name", here or in shared.txt
     {a x}, {the x}, {^x}        x after "a" or "an"; with "the" for its "a"; with a capital letter
@@ -73,7 +73,7 @@ class Plot:
         self.name = path.stem
         self.lets, self.beats, self.pieces = [], [], {}
         beat, piece = [], None
-        for line in path.read_text("ascii").splitlines() + [""]:
+        for line in path.read_text("ascii").replace("\n  | ", " | ").splitlines() + [""]:
             if line.startswith("#"):
                 continue
             if line.startswith("let "):
