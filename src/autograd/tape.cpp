@@ -19,6 +19,7 @@ Tape<S>::Tape(bool recording) : graph_(new Graph<S>(recording)) {
 
 template <class S>
 Tape<S>::~Tape() {
+  if (!graph_) return;
   graph_->reset();
   graph_->orphaned_ = true;
   if (graph_->handles_ == 0) delete graph_;

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "handgrad/autograd/graph.h"
 #include "handgrad/core/tensor.h"
@@ -17,8 +18,11 @@ class Tape {
  public:
   explicit Tape(bool recording = !is_complex_v<S>);
   ~Tape();
-  Tape(const Tape&) = delete;
-  Tape& operator=(const Tape&) = delete;
+  Tape(Tape&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Tape& operator=(Tape&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
 
   bool recording() const { return graph_->recording_; }
 
