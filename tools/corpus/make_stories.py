@@ -130,7 +130,7 @@ class Story:
         m["home"], m["here"] = rng.pick(words.HOMES)
         # What is drawn anew at every use, and never twice in a story until all have been used.
         self.lists = {"sign": words.SIGNS[m["season"]], "chore": words.CHORES, "trait": words.TRAITS,
-                      "dream": words.DREAMS, "any_food": words.FOODS}
+                      "dream": words.DREAMS, "any_food": words.FOODS, "any_dish": words.DISHES}
 
     def bind(self, names, values):
         if "*2" in names:

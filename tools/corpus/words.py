@@ -4,7 +4,7 @@ Every story draws from these lists; a plot file (plots/*.txt) may replace any of
 """
 
 BOYS = "Tom Ben Sam Max Leo Dan Finn Jack Will Ned Hugo Otto".split()
-GIRLS = "Mia Anna Lily Rose Nora Ella Ruby Ivy Kate Lucy Meg Emma".split()
+GIRLS = "Mia Anna Lily Rose Nora Ella Ruby Ivy Kate Lucy Meg Emma Grace".split()
 
 HE = {"he": "he", "him": "him", "his": "his", "self": "himself", "child": "boy"}
 SHE = {"he": "she", "him": "her", "his": "her", "self": "herself", "child": "girl"}
@@ -57,6 +57,8 @@ COLORS = ["red", "blue", "green", "yellow", "silver", "brown", "white", "golden"
 TOYS = ["kite", "ball", "boat", "drum", "whistle", "top", "doll", "sled", "wagon", "flute"]
 FOODS = ["bread", "cheese", "plums", "nuts", "honey cakes", "apples", "pears", "berries", "soup", "pancakes",
          "carrots", "cherry pie", "roast corn", "cookies"]
+# What can be made in a kitchen.
+DISHES = ["soup", "bread", "pancakes", "honey cakes", "cherry pie", "roast corn", "cookies"]
 TRAITS = ["kind to everyone", "always in a hurry", "good with {his} hands", "a little shy",
           "brave for {his} age", "full of questions", "fond of long walks", "never late for supper", "always singing",
           "fond of old stories", "faster than all {his} friends",
