@@ -1,8 +1,7 @@
 #include "handgrad/train/data_source.h"
 
-#include <xxhash.h>
-
 #include "handgrad/core/errors.h"
+#include "handgrad/core/hash.h"
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/windows.h"
 
@@ -28,8 +27,7 @@ std::string read_text(const std::vector<std::string>& paths, bool characters) {
 }
 
 std::uint64_t fingerprint_of(const TokenSplit& split) {
-  return XXH3_64bits_withSeed(split.validation.data(), split.validation.size_bytes(),
-                              XXH3_64bits(split.train.data(), split.train.size_bytes()));
+  return hash64(std::as_bytes(split.validation), hash64(std::as_bytes(split.train)));
 }
 
 }  // namespace
