@@ -51,7 +51,9 @@ double gemm_peak_gflops() {
 class Stepper {
  public:
   explicit Stepper(const Config& config)
-      : config_(config), model_(config.model), tokens_(static_cast<std::size_t>(config.train.batch_size * config.model.context)) {
+      : config_(config),
+        model_(config.model),
+        tokens_(static_cast<std::size_t>(config.train.batch_size * config.model.context)) {
     model_.initialise(static_cast<std::uint64_t>(config.train.seed));
     model_.store().allocate_gradients();
     if (config.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
@@ -84,7 +86,8 @@ class Stepper {
 
  private:
   std::vector<TokenId> random_tokens() {
-    const Random random(static_cast<std::uint64_t>(config_.train.seed), Stream::benchmark, static_cast<std::uint32_t>(drawn_++));
+    const Random random(static_cast<std::uint64_t>(config_.train.seed), Stream::benchmark,
+                        static_cast<std::uint32_t>(drawn_++));
     std::vector<TokenId> tokens(tokens_);
     for (std::size_t i = 0; i < tokens_; ++i) {
       tokens[i] = static_cast<TokenId>(random.below(i, static_cast<std::uint64_t>(config_.model.vocab_size)));
@@ -138,7 +141,8 @@ nlohmann::ordered_json measure(const Config& config, Index steps, int threads) {
 
 int run_bench(const Arguments& arguments) {
   cxxopts::Options options = make_options(
-      "bench", "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
+      "bench",
+      "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
       "CONFIG");
   options.add_options()("steps", "Steps, the two left out included", cxxopts::value<Index>()->default_value("20"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
@@ -150,7 +154,8 @@ int run_bench(const Arguments& arguments) {
   const std::string path =
       required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help");
   const Index steps = parsed.values["steps"].as<Index>();
-  if (steps < 3) throw UsageError(fmt::format("bench: --steps: expected 3 or more (the first two are left out), got {}", steps));
+  if (steps < 3)
+    throw UsageError(fmt::format("bench: --steps: expected 3 or more (the first two are left out), got {}", steps));
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
   ParsedConfig config = load_config(path, overrides);

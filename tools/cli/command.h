@@ -26,12 +26,14 @@ using Arguments = std::vector<std::string>;
 int run_train(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
+int run_audit(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_config(const Arguments& arguments);
 
 /// Options of one command, with --help, --threads and --quiet; positional arguments are named in `positional`.
-cxxopts::Options make_options(const std::string& command, const std::string& purpose, const std::string& positional_help);
+cxxopts::Options make_options(const std::string& command, const std::string& purpose,
+                              const std::string& positional_help);
 
 /// Parses; prints the help and returns false if it was asked for. Throws UsageError.
 struct Parsed {

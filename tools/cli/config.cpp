@@ -8,9 +8,10 @@
 namespace handgrad::cli {
 
 int run_config(const Arguments& arguments) {
-  cxxopts::Options options = make_options("config", "Explains the keys of a config, or checks a file.", "explain | check FILE");
-  options.add_options()("markdown", "explain: as Markdown")(
-      "set", "check: set a key; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
+  cxxopts::Options options =
+      make_options("config", "Explains the keys of a config, or checks a file.", "explain | check FILE");
+  options.add_options()("markdown", "explain: as Markdown")("set", "check: set a key; may be repeated",
+                                                            cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "what", "", cxxopts::value<std::string>())("file", "", cxxopts::value<std::string>());
   options.parse_positional({"what", "file"});
   const Parsed parsed = parse(options, "config", arguments);

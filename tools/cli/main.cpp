@@ -17,6 +17,7 @@ usage: handgrad COMMAND [ARGUMENT]...
   train CONFIG           train a model; --resume auto goes on where a run stopped
   generate CHECKPOINT    write text with a trained model
   eval CHECKPOINT        loss, perplexity and bits per byte over a whole text
+  audit CONFIG           prove the gradients of the very model that a config trains
   inspect FILE           what is in a checkpoint; --verify checks it, --reseal seals an edited one
   bench CONFIG           time training steps on random tokens
   config explain         every key of a config, with its meaning
@@ -31,8 +32,9 @@ struct Command {
   const char* name;
   int (*run)(const Arguments&);
 };
-constexpr Command commands[] = {{"train", run_train}, {"generate", run_generate}, {"eval", run_eval},
-                                {"bench", run_bench}, {"inspect", run_inspect},   {"config", run_config}};
+constexpr Command commands[] = {{"train", run_train},  {"generate", run_generate}, {"eval", run_eval},
+                                {"audit", run_audit},  {"bench", run_bench},       {"inspect", run_inspect},
+                                {"config", run_config}};
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) {
@@ -47,8 +49,8 @@ int dispatch(const Arguments& arguments) {
     fmt::print("handgrad {}\n", HANDGRAD_VERSION);
     return done;
   }
-  const auto* found = std::find_if(std::begin(commands), std::end(commands),
-                                   [&](const Command& c) { return arguments[0] == c.name; });
+  const auto* found =
+      std::find_if(std::begin(commands), std::end(commands), [&](const Command& c) { return arguments[0] == c.name; });
   if (found == std::end(commands)) {
     throw UsageError(fmt::format("there is no command \"{}\"; see handgrad --help", arguments[0]));
   }

@@ -7,8 +7,8 @@
 
 namespace handgrad::cli {
 
-/// Shows a run as it goes: on a terminal a bar (step, loss, learning rate, tokens/s, time left) that is drawn over, in a
-/// pipe a line a logged step.
+/// Shows a run as it goes: on a terminal a bar (step, loss, learning rate, tokens/s, time left) that is drawn over, in
+/// a pipe a line a logged step.
 class Progress final : public TrainObserver {
  public:
   Progress(const Config& config, Index first_step, bool quiet);
