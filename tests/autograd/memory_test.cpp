@@ -1,3 +1,7 @@
+#include <unistd.h>
+
+#include <fstream>
+
 #include "handgrad/core/buffer.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/ops/ops.h"
@@ -70,6 +74,29 @@ TEST(Memory, live_nodes_return_to_their_start) {
   }
   EXPECT_GT(total, 0.0f);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)  // it holds freed memory back
+TEST(Memory, two_thousand_steps_grow_nothing) {
+  const auto resident_bytes = [] {
+    std::ifstream file("/proc/self/statm");
+    Index pages = 0, resident = -1;
+    file >> pages >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+  };
+  const ThreadScope one(1);
+  const ParameterStore<float> store = small_store();
+  Tape<float> tape, evaluation(false);
+  Index start = 0;
+  float total = 0.0f;
+  for (int step = 0; step < 2000; ++step) {
+    total += small_step(tape, store) + small_step(evaluation, store);
+    tape.reset();
+    if (step == 50) start = resident_bytes();
+  }
+  EXPECT_GT(total, 0.0f);
+  EXPECT_LE(resident_bytes() - start, Index{2} << 20);
+}
+#endif
 
 TEST(Memory, reading_a_number_holds_nothing) {
   Tape<float> tape;
