@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/core/parallel.h"
 
 namespace handgrad {
 
@@ -32,7 +33,30 @@ void ParameterStore<S>::allocate_gradients() {
 
 template <class S>
 void ParameterStore<S>::zero_gradients() {
-  std::fill(gradients_.begin(), gradients_.end(), S{});
+  S *gradients = gradients_.data(), *deferred = deferred_.data();
+  parallel_ranges(gradients_.size(), elementwise_tile,
+                  [=](Index begin, Index end) { std::fill(gradients + begin, gradients + end, S{}); });
+  parallel_ranges(deferred_.size(), elementwise_tile,
+                  [=](Index begin, Index end) { std::fill(deferred + begin, deferred + end, S{}); });
+}
+
+template <class S>
+void ParameterStore<S>::defer(ParameterId id) {
+  deferred_id_ = id;
+  deferred_ = Buffer<S>(parameter(id).shape.size());
+  std::fill(deferred_.begin(), deferred_.end(), S{});
+}
+
+template <class S>
+void ParameterStore<S>::fold_deferred() {
+  if (deferred_id_ < 0) return;
+  S *to = gradients_.data() + parameter(deferred_id_).offset, *from = deferred_.data();
+  parallel_ranges(deferred_.size(), elementwise_tile, [=](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      to[i] += from[i];
+      from[i] = S{};
+    }
+  });
 }
 
 template <class S>

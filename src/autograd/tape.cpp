@@ -19,6 +19,7 @@ Tape<S>::Tape(bool recording) : graph_(new Graph<S>(recording)) {
 
 template <class S>
 Tape<S>::~Tape() {
+  if (!graph_) return;
   graph_->reset();
   graph_->orphaned_ = true;
   if (graph_->handles_ == 0) delete graph_;
@@ -64,6 +65,14 @@ Var<S> Tape<S>::parameter(const ParameterStore<S>& store, ParameterId id) {
     node.version = &store.version();
     node.version_read = store.version();
   }
+  return leaf;
+}
+
+template <class S>
+Var<S> Tape<S>::deferred_parameter(const ParameterStore<S>& store, ParameterId id) {
+  Var<S> leaf = parameter(store, id);
+  Node<S>& node = graph_->node(leaf.id());
+  if (node.needs_gradient && store.defers(id)) node.gradient = {store.deferred_gradient(), 0};
   return leaf;
 }
 

@@ -86,21 +86,27 @@ Var<S> Var<S>::slice(int axis, Index begin, Index count) const {
 }
 
 template <class S>
-Var<S> Var<S>::split_last(Index parts) const {
-  const int rank = shape_.rank();
-  if (rank == 0 || rank == Shape::max_rank || parts < 1 || shape_[-1] % parts != 0) {
-    throw ShapeError(fmt::format("split: the last axis of {} cannot be cut into {} parts", shape_.to_string(), parts));
+Var<S> Var<S>::split_axis(int axis, Index n, Index w) const {
+  const auto at = static_cast<std::size_t>(shape_.axis_index(axis)), rank = static_cast<std::size_t>(shape_.rank());
+  if (shape_.rank() == Shape::max_rank || n < 1 || w < 1 || shape_[axis] / n != w || shape_[axis] % n != 0) {
+    throw ShapeError(fmt::format("split: axis {} of {} cannot be read as ({}, {})", axis, shape_.to_string(), n, w));
   }
-  const auto last = static_cast<std::size_t>(rank - 1);
   std::array<Index, Shape::max_rank> extents{};
-  std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
-  extents[last] = parts;
-  extents[last + 1] = shape_[-1] / parts;
   Var split = *this;
-  split.shape_ = Shape(std::span<const Index>(extents.data(), last + 2));
-  split.strides_[last + 1] = strides_[last];
-  split.strides_[last] = strides_[last] * extents[last + 1];
+  for (std::size_t i = 0; i < rank; ++i) {
+    extents[i < at ? i : i + 1] = shape_.extents()[i];
+    split.strides_[i < at ? i : i + 1] = strides_[i];
+  }
+  extents[at] = n;
+  extents[at + 1] = w;
+  split.strides_[at] = strides_[at] * w;
+  split.shape_ = Shape(std::span<const Index>(extents.data(), rank + 1));
   return split;
+}
+
+template <class S>
+Var<S> Var<S>::split_last(Index parts) const {
+  return split_axis(-1, parts, parts > 0 ? shape_[-1] / parts : 0);
 }
 
 template <class S>

@@ -15,9 +15,11 @@ constexpr Index most_steps = 1000 * million;
 void add_data(Drafts& drafts) {
   TableBuilder t(drafts, "data", &Config::data, ResumeClass::same);
   t.paths("files", &DataConfig::files, "Text files, or folders of text files, to train on.")
+      .on_resume(ResumeClass::free)  // what the files hold is compared, wherever they lie
       .elsewhere({"dataset", "path", "train_files", "input"});
   t.paths("validation_files", &DataConfig::validation_files,
           "Text for validation; without it, the last part of `files` is kept for that.")
+      .on_resume(ResumeClass::free)
       .elsewhere({"val_files", "eval_files"});
   t.real("validation_fraction", &DataConfig::validation_fraction, between(0, 1),
          "Share of the tokens of `files` kept for validation, if it has no files of its own.")

@@ -5,13 +5,14 @@
 
 namespace handgrad {
 
-double Random::normal(std::uint64_t counter) const {
+std::array<double, 2> Random::normals(std::uint64_t counter) const {
   const auto w = words(counter);
   const std::uint64_t a = (std::uint64_t{w[0]} << 32) | w[1];
   const std::uint64_t b = (std::uint64_t{w[2]} << 32) | w[3];
   const double u = (static_cast<double>(a >> 11) + 1.0) * 0x1p-53;  // in (0, 1]: its logarithm is finite
   const double angle = 2.0 * std::numbers::pi * (static_cast<double>(b >> 11) * 0x1p-53);
-  return std::sqrt(-2.0 * std::log(u)) * std::cos(angle);
+  const double radius = std::sqrt(-2.0 * std::log(u));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 }  // namespace handgrad

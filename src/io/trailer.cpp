@@ -2,13 +2,6 @@
 
 #include <fmt/format.h>
 
-// Hashes are the same by any instruction set; GCC 12 warns about its own AVX-512 intrinsics.
-#define XXH_INLINE_ALL
-#if defined(__AVX512F__)
-#define XXH_VECTOR XXH_AVX2
-#endif
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -161,12 +154,6 @@ void check_overlaps(const std::vector<DatasetEntry>& datasets) {
   }
 }
 
-XXH128_canonical_t seal_hash(std::span<const std::byte> file_before_hash) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits(file_before_hash.data(), file_before_hash.size()));
-  return canonical;
-}
-
 }  // namespace
 
 std::size_t element_bytes(ElementType type) {
@@ -188,8 +175,6 @@ std::string_view element_name(ElementType type) {
   const auto number = static_cast<std::size_t>(type);
   return number < names.size() ? names[number] : names[0];
 }
-
-std::uint64_t hash64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 void check_path(std::string_view path) {
   const auto refuse = [&] {
@@ -276,8 +261,8 @@ void append_trailer(std::vector<std::byte>& file, const ContainerIndex& index) {
   out.number(index_bytes);
   out.number(std::uint64_t{0});
   out.number(std::uint64_t{0});
-  const XXH128_canonical_t hash = seal_hash(file);
-  out.raw(&hash, hash_bytes);
+  const auto hash = hash128(file);
+  out.raw(hash.data(), hash_bytes);
 }
 
 std::optional<Seal> find_seal(std::span<const std::byte> file) {
@@ -290,8 +275,8 @@ std::optional<Seal> find_seal(std::span<const std::byte> file) {
   in.number<std::uint32_t>();
   seal.image_bytes = in.number<std::uint64_t>();
   seal.index_bytes = in.number<std::uint64_t>();
-  const XXH128_canonical_t hash = seal_hash(file.first(file.size() - hash_bytes));
-  seal.hash_holds = std::memcmp(&hash, file.last(hash_bytes).data(), hash_bytes) == 0;
+  const auto hash = hash128(file.first(file.size() - hash_bytes));
+  seal.hash_holds = std::memcmp(hash.data(), file.last(hash_bytes).data(), hash_bytes) == 0;
   return seal;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "handgrad/core/hash.h"
 #include "handgrad/io/container.h"
 
 namespace handgrad {
@@ -61,8 +62,6 @@ void check_attribute(const Attribute& attribute);
 
 /// Throws MalformedContainer if paths are not unique and sorted, or one leads through a dataset.
 void check_paths(const std::vector<DatasetEntry>& datasets);
-
-std::uint64_t hash64(std::span<const std::byte> bytes);
 
 /// The address of the end that an HDF5 superblock tells; nothing if the file is too short to tell, or has none.
 std::optional<std::uint64_t> hdf5_end(std::span<const std::byte> file);

@@ -1,8 +1,8 @@
 #include "handgrad/ops/add.h"
 
+#include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "core/instantiate.h"
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
 #include "ops/broadcast.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 namespace {

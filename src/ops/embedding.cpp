@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "ops/elementwise.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 namespace {

@@ -1,9 +1,9 @@
 #include "handgrad/ops/gelu_tanh.h"
 
+#include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "ops/elementwise.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "core/instantiate.h"
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "ops/elementwise.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 

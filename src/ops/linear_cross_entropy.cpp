@@ -1,7 +1,7 @@
 #include "handgrad/ops/linear_cross_entropy.h"
 
+#include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
-#include "ops/instantiate.h"
 #include "ops/loss_rows.h"
 
 namespace handgrad {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "core/instantiate.h"
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
-#include "ops/instantiate.h"
 #include "ops/lines.h"
 
 namespace handgrad {

@@ -1,9 +1,9 @@
 #include "handgrad/ops/mean.h"
 
+#include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 

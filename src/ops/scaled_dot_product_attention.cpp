@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/instantiate.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/masked_fill.h"
 #include "handgrad/ops/matmul.h"
 #include "handgrad/ops/softmax.h"
 #include "ops/broadcast.h"
-#include "ops/instantiate.h"
 
 namespace handgrad {
 namespace {

@@ -1,9 +1,9 @@
 #include "handgrad/ops/softmax.h"
 
+#include "core/instantiate.h"
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
-#include "ops/instantiate.h"
 #include "ops/lines.h"
 
 namespace handgrad {

@@ -34,6 +34,13 @@ class ParameterStore {
   bool has_gradients() const { return gradients_.size() > 0; }
   void zero_gradients();
 
+  /// Gives a parameter with two users (a tied embedding) a second gradient for one of them, so that each use is summed
+  /// in an order of its own, whatever the number of micro-batches; fold_deferred() adds it to the first.
+  void defer(ParameterId id);
+  bool defers(ParameterId id) const { return id == deferred_id_; }
+  S* deferred_gradient() const { return const_cast<S*>(deferred_.data()); }
+  void fold_deferred();
+
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const Parameter& parameter(ParameterId id) const { return parameters_[static_cast<std::size_t>(id)]; }
   /// The parameter of that name; nullptr if there is none.
@@ -56,7 +63,8 @@ class ParameterStore {
 
  private:
   std::vector<Parameter> parameters_;
-  Buffer<S> values_, gradients_;
+  Buffer<S> values_, gradients_, deferred_;
+  ParameterId deferred_id_ = -1;
   Index flat_size_ = 0;
   Index version_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "handgrad/autograd/graph.h"
 #include "handgrad/core/tensor.h"
@@ -17,8 +18,11 @@ class Tape {
  public:
   explicit Tape(bool recording = !is_complex_v<S>);
   ~Tape();
-  Tape(const Tape&) = delete;
-  Tape& operator=(const Tape&) = delete;
+  Tape(Tape&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Tape& operator=(Tape&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
 
   bool recording() const { return graph_->recording_; }
 
@@ -30,6 +34,8 @@ class Tape {
   Var<S> borrow(View<const S> x);
   /// A parameter; its gradient is added to the store's, if the store has gradients.
   Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
+  /// The same; its gradient is added to the store's deferred one, if the store defers this parameter.
+  Var<S> deferred_parameter(const ParameterStore<S>& store, ParameterId id);
 
   /// Adds to the gradient of everything that y, a single element, depends on. Throws ShapeError if y has more elements,
   /// Error for a second call before reset(), or if parameters were changed since they were read.

@@ -37,6 +37,8 @@ class Var {
 
   /// Elements [begin, begin + count) of an axis. Throws RangeError.
   Var slice(int axis, Index begin, Index count) const;
+  /// An axis of n x w elements read as two axes (n, w). Throws ShapeError if the extent differs.
+  Var split_axis(int axis, Index n, Index w) const;
   /// (..., n x w) read as (..., n, w). Throws ShapeError if n does not divide the last extent.
   Var split_last(Index parts) const;
   /// The same elements under another shape; the view must be dense. Throws ShapeError.

@@ -52,7 +52,9 @@ class Random {
   }
 
   /// Standard normal, by Box and Muller (1958).
-  double normal(std::uint64_t counter) const;
+  double normal(std::uint64_t counter) const { return normals(counter)[0]; }
+  /// Two independent standard normals for `counter`.
+  std::array<double, 2> normals(std::uint64_t counter) const;
 
  private:
   std::array<std::uint32_t, 2> key_;

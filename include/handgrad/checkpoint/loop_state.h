@@ -1,0 +1,20 @@
+#pragma once
+
+#include <limits>
+
+#include "handgrad/core/types.h"
+
+namespace handgrad {
+
+/// Where a training run stands, beside its weights and moments. Random numbers and the order of data have no state:
+/// they are functions of the seed and of these counters.
+struct LoopState {
+  Index step = 0;     ///< Updates attempted and logged: the number of the last completed step.
+  Index updates = 0;  ///< Updates applied: t of the optimiser.
+  Index tokens = 0;   ///< Targets trained on.
+  double best_loss = std::numeric_limits<double>::infinity();  ///< Of validation, in nats a token.
+  Index best_step = 0;
+  Index evaluations_since_best = 0;
+};
+
+}  // namespace handgrad

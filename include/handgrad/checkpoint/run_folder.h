@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "handgrad/checkpoint/checkpoint.h"
+#include "handgrad/core/files.h"
+
+namespace handgrad {
+
+// A run folder:
+//   config.toml            the resolved config
+//   metrics.jsonl          a row a step that is logged, and one an evaluation
+//   lock                   held by the one process that writes
+//   checkpoints/           step-00000250.h5 ..., and the links latest.h5 and best.h5
+
+/// "step-00000250.h5"
+std::string checkpoint_name(Index step);
+
+/// Steps of the checkpoint files in a run folder, newest first. Empty if there is no such folder.
+std::vector<Index> checkpoint_steps(const std::string& run_folder);
+
+/// Path of a step's checkpoint.
+std::string checkpoint_path(const std::string& run_folder, Index step);
+
+/// A checkpoint that was found, and what was passed over on the way, a line each.
+struct FoundCheckpoint {
+  Checkpoint checkpoint;
+  std::vector<std::string> passed_over;
+};
+
+/// The newest checkpoint of a run folder that is whole; nullopt if there is none.
+struct NewestCheckpoint {
+  std::optional<Checkpoint> checkpoint;
+  std::vector<std::string> passed_over;
+};
+NewestCheckpoint newest_checkpoint(const std::string& run_folder);
+
+/// What a user means by CHECKPOINT: a file, a link, or a run folder, of which the newest whole one is taken. Throws
+/// CheckpointError if there is none.
+FoundCheckpoint find_checkpoint(const std::string& path);
+
+/// True if the folder looks like a run's: it has a config.toml or checkpoints.
+bool is_run_folder(const std::string& folder);
+
+/// Removes all but the newest `keep` checkpoints and the best one.
+void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, Index best_step);
+
+}  // namespace handgrad

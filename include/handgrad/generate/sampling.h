@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "handgrad/core/types.h"
+
+namespace handgrad {
+
+/// How the next token is drawn.
+struct SamplingOptions {
+  double temperature = 0.8;  ///< Logits are divided by it; 0: the most likely token, the lowest id among equals.
+  Index top_k = 0;           ///< Only the k most likely tokens; 0: all.
+  double top_p = 1.0;        ///< Then the fewest of those whose probabilities reach p together; at least one.
+  std::uint64_t seed = 1;
+};
+
+/// Throws RangeError, naming the option, its range and the value.
+void validate(const SamplingOptions& options);
+
+/// A token that may be drawn.
+struct Candidate {
+  TokenId token;
+  double probability;
+};
+
+/// The tokens that top-k, then top-p leave, with their probabilities, which add up to 1; most likely first, the lower
+/// id first among equals. Throws NonFiniteError for a NaN or +infinity among the logits. Source: Fan et al. 2018,
+/// arXiv:1805.04833 (top-k); Holtzman et al. 2019, arXiv:1904.09751 (top-p).
+std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options);
+
+/// Draws with u in [0, 1): the first token at which the running sum of probabilities exceeds u.
+TokenId draw(std::span<const Candidate> candidates, double u);
+
+/// The token number `n` of a text: a function of logits, options and n.
+TokenId sample_token(std::span<const float> logits, const SamplingOptions& options, std::uint64_t n);
+
+}  // namespace handgrad

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "handgrad/core/loss_options.h"
+#include "handgrad/nn/block.h"
+
+namespace handgrad {
+
+/// Tokens of a batch, (B, T), row by row.
+struct TokenBatch {
+  std::span<const TokenId> tokens;
+  Index batch = 1;
+  PositionsRef positions;  ///< (T) or (B, T); empty: 0, 1, ... behind what the cache holds.
+};
+
+/// What a forward pass does beside the arithmetic of the model. The default is evaluation.
+template <class S>
+struct ForwardOptions {
+  bool training = false;           ///< Dropout as configured.
+  std::uint64_t seed = 0;          ///< Of dropout.
+  std::uint64_t first_sample = 0;  ///< Number of the batch's first sequence, over the whole training.
+  KvCache<S>* cache = nullptr;     ///< For generation: one sequence, recording off.
+};
+
+/// A causal language model: embeddings, blocks, a final norm and a head; the GPT-2 shape and the Llama shape are
+/// configurations of it. A const model may serve many threads.
+template <class S>
+class CausalLm {
+ public:
+  /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
+  explicit CausalLm(const ModelConfig& config);
+
+  /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,
+  /// biases 0; a function of the seed and the parameters' order. Source: Radford et al. 2019, section 2.3.
+  void initialise(std::uint64_t seed);
+
+  /// What the blocks make of the tokens, after the final norm: (B, T, C). Throws ShapeError, RangeError.
+  Var<S> hidden(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
+  /// Scores of the next token: (B, T, V).
+  Var<S> logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
+  /// The same for the last token of each sequence only: (B, 1, V).
+  Var<S> last_logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
+  /// Mean cross-entropy of the targets, one a token; a single element.
+  Var<S> loss(Tape<S>& tape, const TokenBatch& batch, std::span<const TokenId> targets, LossOptions loss = {},
+              const ForwardOptions<S>& options = {}) const;
+
+  const ModelConfig& config() const { return config_; }
+  ParameterStore<S>& store() { return store_; }
+  const ParameterStore<S>& store() const { return store_; }
+  /// The token embedding, which is the head, too, if they are tied.
+  ParameterId embedding_parameter() const { return embedding_; }
+
+  /// Elements of the matrices that enter products, the head once, tables never: what a token costs, times 6 for a
+  /// training step's floating-point operations.
+  Index product_elements() const;
+
+ private:
+  Var<S> embed(const Context<S>& context, const TokenBatch& batch) const;
+  Var<S> head_weight(Tape<S>& tape) const;
+
+  ModelConfig config_;
+  ParameterStore<S> store_;
+  ParameterId embedding_ = -1, positions_ = -1, head_ = -1;
+  std::vector<Block> blocks_;
+  std::optional<Norm> final_norm_;
+  std::optional<RopeTable<S>> rope_table_;
+  Tensor<S> sinusoids_;
+  std::vector<Index> counting_;  // 0, 1, 2, ...
+};
+
+}  // namespace handgrad

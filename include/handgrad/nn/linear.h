@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "handgrad/nn/context.h"
+
+namespace handgrad {
+
+/// y = x W^T + b with a weight (out, in) and, if asked for, a bias (out).
+class Linear {
+ public:
+  /// Declares `name`/weight and `name`/bias.
+  template <class S>
+  Linear(ParameterStore<S>& store, const std::string& name, Index in, Index out, bool bias);
+
+  template <class S>
+  Var<S> forward(const Context<S>& context, Var<S> x) const;
+
+ private:
+  ParameterId weight_;
+  ParameterId bias_ = -1;
+};
+
+}  // namespace handgrad

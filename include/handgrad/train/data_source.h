@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "handgrad/config/config.h"
+#include "handgrad/text/tokenizer.h"
+
+namespace handgrad {
+
+/// What a run is trained and validated on: tokens, and the tokenizer that made them. Copies share the tokens.
+class DataSource {
+ public:
+  /// Reads the config's files. The tokenizer is the given one (of a checkpoint), or else made as the config says, for
+  /// char from the training text. Throws DataError for files or text that cannot be used, for a part that is shorter
+  /// than the context, and for a character that the given tokenizer does not know.
+  static DataSource load(const Config& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
+  /// The same from a text in memory, split by the config's fraction.
+  static DataSource from_text(const Config& config, std::string_view text,
+                              std::shared_ptr<const Tokenizer> tokenizer = nullptr);
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
+  std::span<const TokenId> train() const { return train_; }
+  std::span<const TokenId> validation() const { return validation_; }
+  /// A hash of both parts: a run goes on only with the text that it began with.
+  std::uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const std::vector<TokenId>> tokens_, validation_tokens_;
+  std::span<const TokenId> train_, validation_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace handgrad

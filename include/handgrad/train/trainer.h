@@ -1,0 +1,109 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "handgrad/checkpoint/checkpoint.h"
+#include "handgrad/nn/causal_lm.h"
+#include "handgrad/optim/schedule.h"
+#include "handgrad/train/data_source.h"
+#include "handgrad/train/evaluate.h"
+
+namespace handgrad {
+
+/// One completed update.
+struct StepReport {
+  Index step = 0;          ///< Updates completed, this one included.
+  double loss = 0.0;       ///< Mean over the update's targets, before it, in nats.
+  double lr = 0.0;         ///< What it was applied with: schedule(step - 1).
+  double grad_norm = 0.0;  ///< Global, before clipping.
+  Index tokens = 0;        ///< Targets trained on since step 0.
+};
+
+struct EvaluationReport {
+  Index step = 0;
+  Evaluation validation;
+  bool is_best = false;
+};
+
+struct SaveReport {
+  Index step = 0;
+  std::string path;
+};
+
+/// Told what happens, in the thread that trains, as it happens. Nothing that an observer does can disturb the run.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepReport&) {}
+  virtual void on_evaluation(const EvaluationReport&) {}
+  virtual void on_save(const SaveReport&) {}
+};
+
+/// Trains one model. No globals, no printing, no signals: two trainers in two threads share nothing.
+///
+///   Trainer<float> trainer(config, source);          // or Trainer<float>::resume(path, source)
+///   trainer.observe(progress);
+///   while (!trainer.done()) trainer.step();
+///   trainer.save("model.h5");
+template <class S>
+class Trainer {
+ public:
+  /// A new model. Throws ConfigError, ResourceError; DataError if the config's context does not fit the source.
+  Trainer(const Config& config, DataSource source);
+  /// Goes on exactly where the checkpoint was written. Throws CheckpointError, and ConfigError if the source is not the
+  /// text of that run.
+  static Trainer resume(const std::string& path, DataSource source);
+  /// The same with a checkpoint in memory, under a config that may differ from the stored one where that is harmless
+  /// (config/resume.h). Throws ConfigError, naming keys and both values, where it is not.
+  static Trainer resume(const Checkpoint& checkpoint, const Config& requested, DataSource source);
+  /// A new run from a checkpoint's weights, with a fresh optimiser; the model's keys and the tokenizer must be its.
+  static Trainer from_weights(const Checkpoint& checkpoint, const Config& config, DataSource source);
+
+  /// Borrowed; must live as long as the trainer.
+  void observe(TrainObserver& observer) { observers_.push_back(&observer); }
+
+  /// True after train.steps steps, or when patience has run out.
+  bool done() const;
+  /// One update. Throws NonFiniteError, naming the step, if loss or gradient norm is not finite (a norm above 1e18
+  /// counts as infinite): the update has then not been applied.
+  StepReport step();
+  /// Loss on the fixed windows of validation; keeps count of the best.
+  EvaluationReport evaluate();
+  /// Writes a checkpoint, durably. Throws DataError, NonFiniteError.
+  void save(const std::string& path, FileSystem* fs = posix_files());
+
+  const Config& config() const { return config_; }
+  const LoopState& loop() const { return loop_; }
+  const CausalLm<S>& model() const { return model_; }
+  const DataSource& source() const { return source_; }
+  Optimizer<S>& optimizer() { return *optimizer_; }
+  CausalLm<S>& mutable_model() { return model_; }
+
+ private:
+  Trainer(const Config& config, DataSource source, bool initialise);
+  void accumulate(Index micro_batch, LossSum& loss);
+
+  Config config_;
+  DataSource source_;
+  CausalLm<S> model_;
+  std::unique_ptr<Optimizer<S>> optimizer_;
+  Schedule schedule_;
+  LoopState loop_;
+  Tape<S> tape_{true};
+  Tape<S> evaluation_tape_{false};
+  std::vector<TokenId> inputs_, targets_;
+  std::vector<Index> evaluation_starts_;
+  std::vector<TrainObserver*> observers_;
+};
+
+/// The config with vocab_size taken from the tokenizer, and n_kv_heads and d_ff filled in. Throws ConfigError if it
+/// names another vocab_size.
+Config completed(Config config, const Tokenizer& tokenizer);
+
+/// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
+Index expected_memory_bytes(const Config& completed, Index parameters);
+
+}  // namespace handgrad

@@ -1,0 +1,172 @@
+#include "handgrad/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include "core/math.h"
+#include "handgrad/config/describe.h"
+#include "handgrad/config/parse.h"
+#include "handgrad/config/validate.h"
+#include "handgrad/core/errors.h"
+#include "handgrad/core/gemm.h"
+#include "handgrad/io/container_writer.h"
+
+namespace handgrad {
+namespace {
+
+std::string model_path(const Parameter& p) { return "/model/" + p.name; }
+std::string state_path(const Parameter& p, const char* state) { return "/optimizer/" + p.name + "/" + state; }
+
+std::vector<Index> extents_of(const Shape& shape) { return {shape.extents().begin(), shape.extents().end()}; }
+
+template <class S>
+void check_finite(const S* values, Index size, const std::string& path) {
+  for (Index i = 0; i < size; ++i) {
+    if (!is_finite(values[i])) {
+      throw NonFiniteError(
+          fmt::format("checkpoint: {}[{}] is {}: a state that is not finite is not stored", path, i, values[i]));
+    }
+  }
+}
+
+template <class S>
+void add_tensor(ContainerContents& contents, const std::string& path, const Parameter& p, const S* flat) {
+  const std::span<const S> values(flat + p.offset, static_cast<std::size_t>(p.shape.size()));
+  check_finite(values.data(), p.shape.size(), path);
+  contents.add<S>(path, values, extents_of(p.shape));
+}
+
+void add_loop(ContainerContents& contents, const LoopState& loop) {
+  contents.attributes.push_back({"/loop", "step", loop.step});
+  contents.attributes.push_back({"/loop", "updates", loop.updates});
+  contents.attributes.push_back({"/loop", "tokens", loop.tokens});
+  contents.attributes.push_back({"/loop", "best_loss", loop.best_loss});
+  contents.attributes.push_back({"/loop", "best_step", loop.best_step});
+  contents.attributes.push_back({"/loop", "evaluations_since_best", loop.evaluations_since_best});
+}
+
+// Copies a tensor out of a container, or says what is wrong with it.
+template <class S>
+void take_tensor(const Container& container, const std::string& path, const Parameter& p, S* flat,
+                 std::string& complaints) {
+  const DatasetEntry* entry = container.find(path);
+  if (!entry) {
+    complaints += fmt::format("; {} is missing", path);
+    return;
+  }
+  if (entry->shape != extents_of(p.shape)) {
+    complaints += fmt::format("; {} is ({}), expected {}", path, fmt::join(entry->shape, ", "), p.shape.to_string());
+    return;
+  }
+  const std::span<const S> values = container.values<S>(path);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!is_finite(values[i])) {
+      throw CheckpointError(fmt::format("{}: {}[{}] is {}", container.name(), path, i, values[i]));
+    }
+  }
+  std::copy(values.begin(), values.end(), flat + p.offset);
+}
+
+void refuse(const Container& container, const std::string& complaints) {
+  if (!complaints.empty()) throw CheckpointError(fmt::format("{}: {}", container.name(), complaints.substr(2)));
+}
+
+}  // namespace
+
+template <class S>
+void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSource<S>& source) {
+  ContainerContents contents;
+  const std::string config = to_toml(source.config);
+  const std::vector<std::uint32_t> code_points = source.tokenizer.code_points();
+  for (const Parameter& p : source.parameters.parameters()) {
+    add_tensor(contents, model_path(p), p, source.parameters.values());
+    const auto names = source.optimizer.state_names();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      add_tensor<S>(contents, state_path(p, names[i]), p, source.optimizer.state(i));
+    }
+  }
+  contents.add_text("/config", config);
+  if (!code_points.empty()) {
+    contents.add<std::uint32_t>("/tokenizer/code_points", code_points, {static_cast<Index>(code_points.size())});
+  }
+  contents.attributes.push_back({"/", "handgrad", std::string(HANDGRAD_VERSION)});
+  contents.attributes.push_back({"/", "gemm", std::string(gemm_kernel_name())});
+  contents.attributes.push_back({"/tokenizer", "kind", std::string(source.tokenizer.name())});
+  contents.attributes.push_back({"/data", "fingerprint", static_cast<std::int64_t>(source.data_fingerprint)});
+  add_loop(contents, source.loop);
+  write_container(fs, path, contents);
+}
+
+Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
+  const std::string& name = container_.name();
+  try {
+    config_ = parse_config(container_.text("/config"), name, "/").config;
+    validate(config_, name);
+    std::vector<std::uint32_t> code_points;
+    if (container_.find("/tokenizer/code_points")) {
+      const auto stored = container_.values<std::uint32_t>("/tokenizer/code_points");
+      code_points.assign(stored.begin(), stored.end());
+    }
+    tokenizer_ = rebuild_tokenizer(container_.attribute<std::string>("/tokenizer", "kind"), std::move(code_points));
+  } catch (const CheckpointError&) {
+    throw;
+  } catch (const Error& error) {
+    throw CheckpointError(fmt::format("{}: no checkpoint of handgrad: {}", name, error.what()));
+  }
+  if (config_.model.vocab_size != tokenizer_->vocab_size()) {
+    throw CheckpointError(fmt::format("{}: a tokenizer of {} tokens does not fit a vocabulary of {}", name,
+                                      tokenizer_->vocab_size(), config_.model.vocab_size));
+  }
+  loop_.step = container_.attribute<std::int64_t>("/loop", "step");
+  loop_.updates = container_.attribute<std::int64_t>("/loop", "updates");
+  loop_.tokens = container_.attribute<std::int64_t>("/loop", "tokens");
+  loop_.best_loss = container_.attribute<double>("/loop", "best_loss");
+  loop_.best_step = container_.attribute<std::int64_t>("/loop", "best_step");
+  loop_.evaluations_since_best = container_.attribute<std::int64_t>("/loop", "evaluations_since_best");
+  if (loop_.step < 0 || loop_.updates < 0 || loop_.updates > loop_.step || loop_.tokens < 0 || loop_.best_step < 0 ||
+      loop_.evaluations_since_best < 0) {
+    throw CheckpointError(fmt::format("{}: the loop's counters contradict each other", name));
+  }
+  data_fingerprint_ = static_cast<std::uint64_t>(container_.attribute<std::int64_t>("/data", "fingerprint"));
+}
+
+Checkpoint Checkpoint::load(const std::string& path) { return Checkpoint(Container::load(path)); }
+
+template <class S>
+void Checkpoint::restore(ParameterStore<S>& parameters) const {
+  std::string complaints;
+  S* values = parameters.mutable_values();
+  for (const Parameter& p : parameters.parameters()) take_tensor(container_, model_path(p), p, values, complaints);
+  for (const DatasetEntry& entry : container_.datasets()) {
+    if (entry.path.starts_with("/model/") && !parameters.find(entry.path.substr(7))) {
+      complaints += fmt::format("; {} is unknown", entry.path);
+    }
+  }
+  refuse(container_, complaints);
+}
+
+template <class S>
+CausalLm<S> Checkpoint::model() const {
+  CausalLm<S> model(config_.model);
+  restore(model.store());
+  return model;
+}
+
+template <class S>
+void Checkpoint::restore(const ParameterStore<S>& parameters, Optimizer<S>& optimizer) const {
+  std::string complaints;
+  const auto names = optimizer.state_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (const Parameter& p : parameters.parameters()) {
+      take_tensor(container_, state_path(p, names[i]), p, optimizer.state(i), complaints);
+    }
+  }
+  refuse(container_, complaints);
+  optimizer.set_updates(loop_.updates);
+}
+
+template void save_checkpoint<float>(FileSystem*, const std::string&, const CheckpointSource<float>&);
+template CausalLm<float> Checkpoint::model<float>() const;
+template void Checkpoint::restore<float>(ParameterStore<float>&) const;
+template void Checkpoint::restore<float>(const ParameterStore<float>&, Optimizer<float>&) const;
+
+}  // namespace handgrad

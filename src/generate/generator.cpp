@@ -1,0 +1,110 @@
+#include "handgrad/generate/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "handgrad/core/errors.h"
+#include "handgrad/text/utf8.h"
+
+namespace handgrad {
+
+Generator::Generator(const CausalLm<float>& model, const SamplingOptions& options)
+    : model_(model), options_(options), cache_(model.config()) {
+  validate(options);
+}
+
+void Generator::prompt(std::span<const TokenId> tokens) {
+  if (tokens.empty()) throw DataError("prompt: it is empty; a model needs at least one token to go on from");
+  const auto context = static_cast<std::size_t>(model_.config().context);
+  if (tokens.size() > context) tokens = tokens.last(context);
+  window_.clear();
+  cache_.truncate(0);
+  feed(tokens);
+}
+
+TokenId Generator::next() {
+  if (window_.empty()) throw DataError("generator: it has been given no prompt");
+  const TokenId token = sample_token(logits_, options_, drawn_++);
+  if (context_is_full()) {
+    const std::size_t keep = std::max<std::size_t>(1, window_.size() / 2);
+    std::vector<TokenId> rest(window_.end() - static_cast<std::ptrdiff_t>(keep) + 1, window_.end());
+    rest.push_back(token);
+    window_.clear();
+    cache_.truncate(0);
+    feed(rest);
+  } else {
+    feed({&token, 1});
+  }
+  return token;
+}
+
+void Generator::feed(std::span<const TokenId> tokens) {
+  tape_.reset();
+  const Var<float> scores = model_.last_logits(tape_, {tokens}, {.cache = &cache_});
+  logits_.assign(scores.view().data, scores.view().data + scores.size());
+  window_.insert(window_.end(), tokens.begin(), tokens.end());
+}
+
+namespace {
+
+// Hands on text, but for an end that may be the beginning of the stop string.
+class StopFilter {
+ public:
+  StopFilter(std::string stop, const std::function<bool(std::string_view)>& sink)
+      : stop_(std::move(stop)), sink_(sink) {}
+
+  // False when the text has ended.
+  bool push(std::string_view piece) {
+    held_ += piece;
+    if (stop_.empty()) return release(held_.size());
+    const std::size_t found = held_.find(stop_);
+    if (found != std::string::npos) {
+      release(found);
+      held_.clear();
+      return false;
+    }
+    return release(held_.size() - overlap());
+  }
+  void flush() { release(held_.size()); }
+
+ private:
+  // Length of the longest end of what is held that begins the stop string.
+  std::size_t overlap() const {
+    for (std::size_t n = std::min(held_.size(), stop_.size() - 1); n > 0; --n) {
+      if (held_.compare(held_.size() - n, n, stop_, 0, n) == 0) return n;
+    }
+    return 0;
+  }
+  bool release(std::size_t bytes) {
+    const bool wanted = bytes == 0 || sink_(std::string_view(held_).substr(0, bytes));
+    held_.erase(0, bytes);
+    return wanted;
+  }
+
+  std::string stop_;
+  std::string held_;
+  const std::function<bool(std::string_view)>& sink_;
+};
+
+}  // namespace
+
+Index generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
+                    const TextOptions& options, const std::function<bool(std::string_view)>& sink) {
+  if (options.tokens < 0) throw RangeError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
+  Generator generator(model, options.sampling);
+  generator.prompt(tokenizer.encode(prompt));
+  Utf8Stream characters;
+  StopFilter filter(options.stop, sink);
+  Index drawn = 0;
+  while (drawn < options.tokens && !(options.stop_at_context && generator.context_is_full())) {
+    const TokenId token = generator.next();
+    ++drawn;
+    if (!filter.push(characters.push(tokenizer.token_bytes(token)))) return drawn;
+  }
+  filter.push(characters.flush());
+  filter.flush();
+  return drawn;
+}
+
+}  // namespace handgrad

@@ -1,0 +1,70 @@
+#include "handgrad/train/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "handgrad/core/errors.h"
+#include "handgrad/text/windows.h"
+
+namespace handgrad {
+namespace {
+
+struct Totals {
+  LossSum loss;
+  Index bytes = 0;
+
+  Evaluation result() const {
+    const double bits = loss.sum / std::numbers::ln2;
+    return {loss.mean(), bytes > 0 ? bits / static_cast<double>(bytes) : 0.0, loss.targets};
+  }
+};
+
+void add_batch(const CausalLm<float>& model, const Tokenizer& tokenizer, const TokenBatch& batch,
+               std::span<const TokenId> targets, Tape<float>& tape, Totals& totals) {
+  tape.reset();
+  model.loss(tape, batch, targets, {.report = &totals.loss});
+  totals.bytes += tokenizer.size_bytes(targets);
+}
+
+void add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                 std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals) {
+  const Index context = model.config().context, count = static_cast<Index>(starts.size());
+  for (Index first = 0; first < count; first += batch_size) {
+    const Index batch = std::min(batch_size, count - first);
+    std::vector<TokenId> inputs(static_cast<std::size_t>(batch * context)), targets(inputs.size());
+    fill_windows(tokens, starts.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch)), context,
+                 inputs, targets);
+    add_batch(model, tokenizer, {inputs, batch}, targets, tape, totals);
+  }
+}
+
+}  // namespace
+
+double Evaluation::perplexity() const { return std::exp(loss); }
+
+Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                            std::span<const Index> starts, Index batch_size, Tape<float>& tape) {
+  Totals totals;
+  add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals);
+  return totals.result();
+}
+
+Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                        Index batch_size) {
+  const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
+  if (count < 2) throw DataError("evaluation: a text of at least two tokens is needed");
+  Tape<float> tape(false);
+  Totals totals;
+  std::vector<Index> starts;
+  for (Index start = 0; start + context < count; start += context) starts.push_back(start);
+  add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals);
+  const auto rest = tokens.subspan(starts.size() * static_cast<std::size_t>(context));
+  if (rest.size() > 1) {
+    add_batch(model, tokenizer, {rest.first(rest.size() - 1)}, rest.subspan(1), tape, totals);
+  }
+  return totals.result();
+}
+
+}  // namespace handgrad

@@ -1,0 +1,116 @@
+#include "handgrad/train/run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/math.h"
+#include "handgrad/checkpoint/run_folder.h"
+#include "handgrad/config/describe.h"
+#include "handgrad/core/errors.h"
+
+namespace handgrad {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// JSON has no NaN and no infinity: they become strings.
+Json number(double x) {
+  if (is_finite(x)) return x;
+  return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+double rounded(double x, double unit) { return std::round(x / unit) * unit; }
+
+bool row_is_kept(std::string_view line, Index last_step) {
+  const Json row = Json::parse(line, nullptr, false);
+  return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&
+         row["step"].get<Index>() <= last_step;
+}
+
+}  // namespace
+
+Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
+    : trainer_(std::move(trainer)), folder_(folder), fs_(fs), started_(Clock::now()), logged_(started_) {
+  make_folders(fs_, folder_ + "/checkpoints");
+  lock_ = std::make_unique<RunLock>(folder_);
+  remove_temporaries(fs_, folder_);
+  remove_temporaries(fs_, folder_ + "/checkpoints");
+  write_durably(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));
+  metrics_ = std::make_unique<Appender>(fs_, folder_ + "/metrics.jsonl");
+  if (metrics_->size_bytes() > 0) {
+    const std::string rows = read_file(metrics_->path());
+    metrics_->truncate(kept_prefix(rows, [&](std::string_view row) { return row_is_kept(row, trainer_.loop().step); }));
+  }
+  logged_tokens_ = trainer_.loop().tokens;
+  if (trainer_.loop().step > 0) saved_step_ = trainer_.loop().step;
+}
+
+StepReport Run::advance() {
+  const Config& config = trainer_.config();
+  const StepReport report = trainer_.step();
+  const bool last = report.step >= config.train.steps;
+  if (last || report.step == 1 || report.step % config.log.every == 0) log_step(report);
+  bool best = false;
+  if (last || report.step % config.eval.every == 0) {
+    const EvaluationReport evaluation = trainer_.evaluate();
+    log_evaluation(evaluation);
+    best = evaluation.is_best;
+  }
+  if (best || trainer_.done() || report.step % config.checkpoint.every == 0) save();
+  return report;
+}
+
+void Run::save() {
+  const LoopState& loop = trainer_.loop();
+  if (saved_step_ == loop.step) return;
+  metrics_->sync();
+  trainer_.save(checkpoint_path(folder_, loop.step), fs_);
+  const std::string links = folder_ + "/checkpoints/";
+  replace_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
+  if (loop.best_step == loop.step) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
+  retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop.best_step);
+  saved_step_ = loop.step;
+}
+
+void Run::log_step(const StepReport& report) {
+  const double seconds = seconds_since(logged_);
+  const double rate = seconds > 0 ? static_cast<double>(report.tokens - logged_tokens_) / seconds : 0.0;
+  logged_ = Clock::now();
+  logged_tokens_ = report.tokens;
+  Json row;
+  row["step"] = report.step;
+  row["split"] = "train";
+  row["loss"] = number(report.loss);
+  row["lr"] = number(report.lr);
+  row["grad_norm"] = number(report.grad_norm);
+  row["tokens"] = report.tokens;
+  row["tokens_per_s"] = rounded(rate, 1.0);
+  row["elapsed_s"] = rounded(seconds_since(started_), 1e-3);
+  metrics_->append(row.dump());
+}
+
+void Run::log_evaluation(const EvaluationReport& report) {
+  Json row;
+  row["step"] = report.step;
+  row["split"] = "val";
+  row["loss"] = number(report.validation.loss);
+  row["bits_per_byte"] = number(report.validation.bits_per_byte);
+  metrics_->append(row.dump());
+}
+
+void clear_run_folder(FileSystem* fs, const std::string& folder) {
+  if (!is_run_folder(folder)) return;
+  const RunLock lock(folder);
+  // The links and files first: without them the folder is no run that could be resumed.
+  for (const char* name : {"latest.h5", "best.h5"}) remove_file(fs, folder + "/checkpoints/" + name);
+  for (const Index step : checkpoint_steps(folder)) remove_file(fs, checkpoint_path(folder, step));
+  for (const char* name : {"metrics.jsonl", "config.toml"}) remove_file(fs, folder + "/" + name);
+}
+
+}  // namespace handgrad

@@ -1,0 +1,204 @@
+#include "handgrad/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/math.h"
+#include "handgrad/config/resume.h"
+#include "handgrad/config/validate.h"
+#include "handgrad/core/errors.h"
+#include "handgrad/text/windows.h"
+
+namespace handgrad {
+namespace {
+
+constexpr double largest_norm = 1e18;
+
+Schedule schedule_of(const Config& config) {
+  static constexpr DecayShape shapes[] = {DecayShape::constant, DecayShape::linear, DecayShape::cosine,
+                                          DecayShape::warmup_stable_decay};
+  Schedule schedule;
+  schedule.shape = shapes[static_cast<std::size_t>(config.schedule.kind)];
+  schedule.peak = config.optimizer.lr;
+  schedule.floor = config.optimizer.min_lr;
+  schedule.warmup = config.schedule.warmup_steps;
+  schedule.total = config.train.steps;
+  schedule.decay =
+      config.schedule.decay_steps > 0 ? config.schedule.decay_steps : std::max<Index>(1, config.train.steps / 5);
+  return schedule;
+}
+
+template <class S>
+std::unique_ptr<Optimizer<S>> optimizer_of(const Config& config, const ParameterStore<S>& store) {
+  const OptimizerConfig& o = config.optimizer;
+  if (o.name == OptimizerKind::sgd) {
+    return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
+  }
+  return std::make_unique<AdamW<S>>(
+      store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+}
+
+TokenWindows windows_of(const Config& config, const DataSource& source) {
+  return TokenWindows(source.train(), config.model.context,
+                      config.data.order == DataOrder::epoch ? WindowOrder::epoch : WindowOrder::random,
+                      static_cast<std::uint64_t>(config.train.seed));
+}
+
+}  // namespace
+
+Config completed(Config config, const Tokenizer& tokenizer) {
+  if (config.model.vocab_size != 0 && config.model.vocab_size != tokenizer.vocab_size()) {
+    throw ConfigError(fmt::format("model.vocab_size: the {} tokenizer has {} tokens, got {}; leave the key out",
+                                  tokenizer.name(), tokenizer.vocab_size(), config.model.vocab_size));
+  }
+  config.model.vocab_size = tokenizer.vocab_size();
+  return resolve(std::move(config));
+}
+
+Index expected_memory_bytes(const Config& completed, Index parameters) {
+  const ModelConfig& m = completed.model;
+  const Index tokens = completed.train.batch_size * m.context;
+  const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
+  const Index rotated = m.position == PositionKind::rope ? (m.n_heads + m.n_kv_heads) * head : 0;
+  const Index ff = m.feed_forward == FeedForwardKind::swiglu ? 3 * m.d_ff : 2 * m.d_ff;
+  const Index scores = m.attention == AttentionKind::explicit_form ? 3 * m.n_heads * m.context : 0;
+  const Index per_layer = 5 * m.d_model + qkv + rotated + ff + scores;  // values that backward reads
+  const Index transient = 4 * m.d_model + 2 * m.d_ff + qkv;             // gradients on their way
+  const Index logits = std::min(tokens * m.vocab_size * 4, std::max(m.logits_budget_mb << 20, 512 * m.vocab_size * 4));
+  const Index states = completed.optimizer.name == OptimizerKind::adamw ? 4 : 3;
+  return 4 * states * parameters + 4 * tokens * (m.n_layers * per_layer + transient) + logits;
+}
+
+template <class S>
+Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
+    : config_(completed(config, source.tokenizer())),
+      source_(std::move(source)),
+      model_(config_.model),
+      schedule_(schedule_of(config_)) {
+  windows_of(config_, source_);  // throws if the text is too short
+  if (initialise) model_.initialise(static_cast<std::uint64_t>(config_.train.seed));
+  model_.store().allocate_gradients();
+  if (config_.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
+  optimizer_ = optimizer_of<S>(config_, model_.store());
+  const auto tokens = static_cast<std::size_t>(config_.train.batch_size * config_.model.context);
+  inputs_.resize(tokens);
+  targets_.resize(tokens);
+  evaluation_starts_ = evaluation_starts(static_cast<Index>(source_.validation().size()), config_.model.context,
+                                         config_.eval.batches * config_.train.batch_size);
+}
+
+template <class S>
+Trainer<S>::Trainer(const Config& config, DataSource source) : Trainer(config, std::move(source), true) {}
+
+template <class S>
+Trainer<S> Trainer<S>::resume(const std::string& path, DataSource source) {
+  const Checkpoint checkpoint = Checkpoint::load(path);
+  return resume(checkpoint, checkpoint.config(), std::move(source));
+}
+
+template <class S>
+Trainer<S> Trainer<S>::resume(const Checkpoint& checkpoint, const Config& requested, DataSource source) {
+  if (source.tokenizer().fingerprint() != checkpoint.tokenizer()->fingerprint()) {
+    throw ConfigError(
+        fmt::format("{}: the run's {} tokenizer of {} tokens is not the {} tokenizer of {} tokens given now",
+                    checkpoint.path(), checkpoint.tokenizer()->name(), checkpoint.tokenizer()->vocab_size(),
+                    source.tokenizer().name(), source.tokenizer().vocab_size()));
+  }
+  const Config wanted = completed(requested, source.tokenizer());
+  check_resume(checkpoint.config(), wanted, checkpoint.loop().step);
+  if (source.fingerprint() != checkpoint.data_fingerprint()) {
+    throw ConfigError(
+        fmt::format("{}: data.files: the text is not the one that this run was trained on "
+                    "(fingerprint {:016x}, now {:016x}); --init starts a new run from its weights",
+                    checkpoint.path(), checkpoint.data_fingerprint(), source.fingerprint()));
+  }
+  Trainer trainer(wanted, std::move(source), false);
+  checkpoint.restore(trainer.model_.store());
+  checkpoint.restore(trainer.model_.store(), *trainer.optimizer_);
+  trainer.loop_ = checkpoint.loop();
+  return trainer;
+}
+
+template <class S>
+Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& config, DataSource source) {
+  Trainer trainer(config, std::move(source), false);
+  checkpoint.restore(trainer.model_.store());
+  return trainer;
+}
+
+template <class S>
+bool Trainer<S>::done() const {
+  const bool out_of_patience = config_.eval.patience > 0 && loop_.evaluations_since_best >= config_.eval.patience;
+  return loop_.step >= config_.train.steps || out_of_patience;
+}
+
+template <class S>
+void Trainer<S>::accumulate(Index micro_batch, LossSum& loss) {
+  const Index samples = config_.train.batch_size;
+  const Index first = (loop_.step * config_.train.accumulation + micro_batch) * samples;
+  windows_of(config_, source_).fill(first, inputs_, targets_);
+  tape_.reset();
+  LossOptions options;
+  options.divisor =
+      static_cast<Index>(targets_.size()) * config_.train.accumulation;  // every target of a window is valid
+  options.report = &loss;
+  const ForwardOptions<S> forward{true, static_cast<std::uint64_t>(config_.train.seed),
+                                  static_cast<std::uint64_t>(first)};
+  tape_.backward(model_.loss(tape_, {inputs_, samples}, targets_, options, forward));
+}
+
+template <class S>
+StepReport Trainer<S>::step() {
+  ParameterStore<S>& store = model_.store();
+  store.zero_gradients();
+  LossSum loss;
+  for (Index micro_batch = 0; micro_batch < config_.train.accumulation; ++micro_batch) accumulate(micro_batch, loss);
+  store.fold_deferred();
+  const double norm = gradient_norm(store), lr = schedule_.at(loop_.step);
+  if (!is_finite(loss.sum)) {
+    throw NonFiniteError(
+        fmt::format("step {}: the loss is {}; the update has not been applied", loop_.step + 1, loss.mean()));
+  }
+  if (!is_finite(norm) || norm > largest_norm) {
+    throw NonFiniteError(
+        fmt::format("step {}: the gradient norm is {:.6g}; the update has not been applied", loop_.step + 1, norm));
+  }
+  optimizer_->step(store, lr, clip_factor(norm, config_.optimizer.grad_clip));
+  loop_.updates = optimizer_->updates();
+  loop_.tokens += loss.targets;
+  ++loop_.step;
+  const StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens};
+  for (TrainObserver* observer : observers_) observer->on_step(report);
+  return report;
+}
+
+template <class S>
+EvaluationReport Trainer<S>::evaluate() {
+  EvaluationReport report;
+  report.step = loop_.step;
+  report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
+                                       config_.train.batch_size, evaluation_tape_);
+  report.is_best = is_finite(report.validation.loss) && report.validation.loss < loop_.best_loss;
+  if (report.is_best) {
+    loop_.best_loss = report.validation.loss;
+    loop_.best_step = loop_.step;
+    loop_.evaluations_since_best = 0;
+  } else {
+    ++loop_.evaluations_since_best;
+  }
+  for (TrainObserver* observer : observers_) observer->on_evaluation(report);
+  return report;
+}
+
+template <class S>
+void Trainer<S>::save(const std::string& path, FileSystem* fs) {
+  save_checkpoint<S>(fs, path,
+                     {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint()});
+  const SaveReport report{loop_.step, path};
+  for (TrainObserver* observer : observers_) observer->on_save(report);
+}
+
+template class Trainer<float>;
+
+}  // namespace handgrad

@@ -1,0 +1,252 @@
+#include "handgrad/nn/causal_lm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "handgrad/config/validate.h"
+#include "handgrad/core/errors.h"
+#include "handgrad/core/parallel.h"
+#include "handgrad/nn/kv_cache.h"
+#include "handgrad/verify/gradient_check.h"
+
+// Whole models: gradients of every parameter tensor, causality, the cache, both attentions, splits of a batch.
+
+namespace handgrad {
+namespace {
+
+ModelConfig gpt_shape() {
+  ModelConfig m;
+  m.n_layers = 2, m.n_heads = 4, m.d_model = 16, m.context = 9, m.vocab_size = 11;
+  m.norm = NormKind::layer, m.feed_forward = FeedForwardKind::gelu, m.position = PositionKind::learned, m.bias = true;
+  return m;
+}
+
+ModelConfig llama_shape() {
+  ModelConfig m;
+  m.n_layers = 2, m.n_heads = 4, m.n_kv_heads = 2, m.d_model = 16, m.d_ff = 24, m.context = 9, m.vocab_size = 11;
+  m.tie_embeddings = false;
+  return m;
+}
+
+ModelConfig resolved(const ModelConfig& m) {
+  Config config;
+  config.model = m;
+  return resolve(config).model;
+}
+
+std::vector<TokenId> tokens(Index count, std::uint64_t seed) {
+  const Random random(seed, Stream::audit);
+  std::vector<TokenId> ids;
+  for (Index i = 0; i < count; ++i) ids.push_back(static_cast<TokenId>(random.below(static_cast<std::uint64_t>(i), 11)));
+  return ids;
+}
+
+// Weights large enough for every non-linearity to matter.
+template <class S>
+CausalLm<S> model_of(const ModelConfig& m) {
+  CausalLm<S> model(resolved(m));
+  CausalLm<double> source(resolved(m));
+  source.initialise(3);
+  const Random random(4, Stream::audit);
+  for (const Parameter& p : model.store().parameters()) {
+    for (Index i = 0; i < p.shape.size(); ++i) {
+      const auto n = static_cast<std::uint64_t>(p.offset + i);
+      const double value = p.shape.rank() == 2 ? 15.0 * source.store().values()[p.offset + i]
+                                               : source.store().values()[p.offset + i] + 0.2 * random.normal(n);
+      model.store().mutable_values()[p.offset + i] = static_cast<S>(static_cast<float>(value));
+    }
+  }
+  return model;
+}
+
+template <class S>
+S loss_of(const CausalLm<S>& model, bool training, Tape<S>& tape) {
+  const auto in = tokens(18, 1);
+  auto targets = tokens(18, 2);
+  targets[4] = -100;
+  const Var<S> loss = model.loss(tape, {in, 2}, targets, {}, {.training = training, .seed = 5, .first_sample = 7});
+  const S value = loss.item();
+  if constexpr (!is_complex_v<S>) {
+    if (tape.recording()) tape.backward(loss);
+  }
+  return value;
+}
+
+void check_model(const ModelConfig& m) {
+  const ThreadScope one(1);
+  const bool training = m.dropout > 0.0;
+  auto model = model_of<double>(m);
+  auto complex = model_of<std::complex<double>>(m);
+  model.store().allocate_gradients();
+  model.store().defer(model.embedding_parameter());
+  Tape<double> tape;
+  loss_of(model, training, tape);
+  model.store().fold_deferred();
+  GradientReport report;
+  for (const Parameter& p : model.store().parameters()) {
+    const Random draw(1, Stream::audit, static_cast<std::uint32_t>(p.offset));
+    for (const Index i : detail::entries_to_check(p.shape.size(), 16, draw)) {
+      const Index at = p.offset + i;
+      GradientEntry entry{p.name, i, model.store().gradients()[at], 0, 0, 0, 0};
+      const std::complex<double> x = complex.store().values()[at];
+      complex.store().mutable_values()[at] = {x.real(), 1e-30};
+      Tape<std::complex<double>> quiet;
+      entry.complex_step = loss_of(complex, training, quiet).imag() / 1e-30;
+      complex.store().mutable_values()[at] = x;
+      const auto shifted = [&](double by) {
+        model.store().mutable_values()[at] = x.real() + by;
+        Tape<double> off(false);
+        return loss_of(model, training, off);
+      };
+      // A square of a ReLU bends at 0: there a small step keeps clear of it.
+      const double h = m.feed_forward == FeedForwardKind::relu_squared ? 1e-6 : 1e-3;
+      entry.difference = (8.0 * (shifted(h) - shifted(-h)) - (shifted(2 * h) - shifted(-2 * h))) / (12.0 * h);
+      model.store().mutable_values()[at] = x.real();
+      report.entries.push_back(entry);
+    }
+  }
+  report.judge();
+  EXPECT_LE(report.worst_complex_error, 1e-10) << report.worst(10);
+  EXPECT_LE(report.worst_difference_error, 1e-7) << report.worst(10);
+  EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
+  testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error * 1e15) + "e-15");
+
+  // The training scalar beside the double.
+  auto small = model_of<float>(m);
+  small.store().allocate_gradients();
+  Tape<float> float_tape;
+  const double float_loss = static_cast<double>(loss_of(small, training, float_tape));
+  Tape<double> off(false);
+  const double loss = loss_of(model, training, off);
+  EXPECT_NEAR(float_loss, loss, 1e-6 * loss);
+  for (const Parameter& p : model.store().parameters()) {
+    double error = 0.0, size = 0.0;
+    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
+      const double g = model.store().gradients()[i], d = static_cast<double>(small.store().gradients()[i]) - g;
+      error += d * d, size += g * g;
+    }
+    EXPECT_LE(std::sqrt(error), 2e-5 * std::sqrt(size) + 1e-9) << p.name << " in float";
+  }
+}
+
+}  // namespace
+
+TEST(CausalLm, gradients_of_the_gpt_shape) { check_model(gpt_shape()); }
+TEST(CausalLm, gradients_of_the_llama_shape) { check_model(llama_shape()); }
+TEST(CausalLm, gradients_with_dropout_in_both_attentions) {
+  ModelConfig m = gpt_shape();
+  m.dropout = 0.2;
+  check_model(m);
+  m.attention = AttentionKind::explicit_form;
+  check_model(m);
+}
+TEST(CausalLm, gradients_with_qk_norm_and_half_pairing) {
+  ModelConfig m = llama_shape();
+  m.qk_norm = true, m.rope_pairing = RopePairing::half, m.attention = AttentionKind::explicit_form;
+  check_model(m);
+}
+TEST(CausalLm, gradients_of_the_other_options) {
+  ModelConfig m = gpt_shape();
+  m.position = PositionKind::sinusoidal, m.feed_forward = FeedForwardKind::gelu_tanh, m.norm = NormKind::rms;
+  check_model(m);
+  m.position = PositionKind::none, m.feed_forward = FeedForwardKind::relu_squared, m.bias = false;
+  m.logits_budget_mb = 0;
+  check_model(m);
+}
+
+TEST(CausalLm, explicit_and_tiled_attention_agree) {
+  for (ModelConfig m : {gpt_shape(), llama_shape()}) {
+    m.dropout = 0.3;
+    std::vector<double> gradients[2];
+    double losses[2];
+    for (int i = 0; i < 2; ++i) {
+      m.attention = i == 0 ? AttentionKind::tiled : AttentionKind::explicit_form;
+      auto model = model_of<double>(m);
+      model.store().allocate_gradients();
+      Tape<double> tape;
+      losses[i] = loss_of(model, true, tape);
+      gradients[i].assign(model.store().gradients(), model.store().gradients() + model.store().flat_size());
+    }
+    EXPECT_NEAR(losses[0], losses[1], 1e-12 * losses[0]);
+    for (std::size_t i = 0; i < gradients[0].size(); ++i) ASSERT_NEAR(gradients[0][i], gradients[1][i], 1e-12);
+  }
+}
+
+TEST(CausalLm, a_later_token_changes_no_earlier_logit) {
+  for (const ModelConfig& m : {gpt_shape(), llama_shape()}) {
+    const auto model = model_of<float>(m);
+    auto ids = tokens(9, 1);
+    Tape<float> tape(false);
+    const Var<float> before = model.logits(tape, {ids});
+    ids[6] = (ids[6] + 1) % 11;
+    const Var<float> after = model.logits(tape, {ids});
+    EXPECT_EQ(std::memcmp(before.view().data, after.view().data, 6 * 11 * sizeof(float)), 0);
+    EXPECT_NE(std::memcmp(before.view().data + 66, after.view().data + 66, 11 * sizeof(float)), 0);
+  }
+}
+
+TEST(CausalLm, cached_and_uncached_logits_agree_however_the_prompt_is_cut) {
+  for (const PositionKind position : {PositionKind::rope, PositionKind::learned, PositionKind::sinusoidal, PositionKind::none}) {
+    ModelConfig m = llama_shape();
+    m.position = position, m.context = 12;
+    for (const AttentionKind kind : {AttentionKind::tiled, AttentionKind::explicit_form}) {
+      m.attention = kind;
+      const auto model = model_of<float>(m);
+      const auto ids = tokens(12, 6);
+      Tape<float> tape(false);
+      const Var<float> whole = model.logits(tape, {ids});
+      for (const std::vector<Index>& cuts : {std::vector<Index>(12, 1), {12}, {5, 7}}) {
+        KvCache<float> cache(model.config());
+        Index at = 0;
+        for (const Index count : cuts) {
+          const std::span<const TokenId> part(ids.data() + at, static_cast<std::size_t>(count));
+          const Var<float> logits = model.logits(tape, {part}, {.cache = &cache});
+          for (Index i = 0; i < count * 11; ++i) {
+            ASSERT_NEAR(logits.view().data[i], whole.view().data[at * 11 + i], 1e-5) << "token " << at << " + " << i / 11;
+          }
+          at += count;
+        }
+        EXPECT_EQ(cache.length(), 12);
+        EXPECT_THROW(model.logits(tape, {std::span(ids.data(), 1)}, {.cache = &cache}), RangeError);
+      }
+    }
+  }
+}
+
+TEST(CausalLm, evaluation_keeps_nothing) {
+  const auto model = model_of<float>(gpt_shape());
+  Tape<float> tape(false);
+  const auto ids = tokens(18, 1);
+  { const Var<float> logits = model.logits(tape, {ids, 2}); }
+  EXPECT_EQ(tape.live_nodes(), 0);
+}
+
+TEST(CausalLm, dropout_is_off_in_evaluation) {
+  ModelConfig m = gpt_shape();
+  m.dropout = 0.5;
+  const auto with = model_of<float>(m);
+  m.dropout = 0.0;
+  const auto without = model_of<float>(m);
+  const auto ids = tokens(18, 1);
+  Tape<float> tape(false);
+  const Var<float> a = with.logits(tape, {ids, 2}), b = with.logits(tape, {ids, 2}), c = without.logits(tape, {ids, 2});
+  const std::size_t bytes = static_cast<std::size_t>(a.size()) * sizeof(float);
+  EXPECT_EQ(std::memcmp(a.view().data, b.view().data, bytes), 0);
+  EXPECT_EQ(std::memcmp(a.view().data, c.view().data, bytes), 0);
+  const Var<float> x = with.logits(tape, {ids, 2}, {.training = true, .first_sample = 1});
+  const Var<float> y = with.logits(tape, {ids, 2}, {.training = true, .first_sample = 3});
+  EXPECT_NE(std::memcmp(x.view().data, y.view().data, bytes), 0);
+}
+
+TEST(CausalLm, a_tied_embedding_counts_once) {
+  ModelConfig m = gpt_shape();
+  const CausalLm<float> tied(resolved(m));
+  m.tie_embeddings = false;
+  const CausalLm<float> untied(resolved(m));
+  EXPECT_EQ(untied.store().scalar_count() - tied.store().scalar_count(), 11 * 16);
+  EXPECT_EQ(tied.product_elements(), untied.product_elements());
+  EXPECT_EQ(tied.product_elements(), 11 * 16 + 2 * (16 * 48 + 16 * 16 + 2 * 16 * 64));
+}
+
+}  // namespace handgrad

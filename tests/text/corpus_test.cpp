@@ -1,0 +1,154 @@
+#include "handgrad/text/corpus.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "handgrad/core/errors.h"
+#include "handgrad/text/tokenizer.h"
+#include "handgrad/text/windows.h"
+
+namespace handgrad {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+class CorpusTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / ("handgrad_corpus_" + std::to_string(::getpid()) + "_" + test->name());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::string write(const std::string& name, const std::string& bytes) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    return path(name);
+  }
+
+  static Corpus read(const std::vector<std::string>& paths) { return read_corpus(paths); }
+
+  static std::string error_of(const std::vector<std::string>& paths) {
+    try {
+      read(paths);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CorpusTest, ReadsBytesExactly) {
+  const std::string bytes =
+      "\xEF\xBB\xBF"
+      "a\r\n\0\xFF\x1A b"s;  // no final line end
+  const Corpus corpus = read({write("a.bin", bytes)});
+  EXPECT_EQ(corpus.text, bytes);
+  ASSERT_EQ(corpus.files.size(), 1u);
+  EXPECT_EQ(corpus.files[0].path, path("a.bin"));
+  EXPECT_EQ(corpus.files[0].size_bytes, static_cast<Index>(bytes.size()));
+}
+
+TEST_F(CorpusTest, ReadsCharactersAcrossBlockBoundaries) {
+  for (const std::size_t n : {4095u, 65535u, 1048575u}) {
+    const std::string text = std::string(n, 'a') + "\xC3\xA9";
+    const Corpus corpus = read({write("long.txt", text)});
+    EXPECT_EQ(corpus.text, text);
+    EXPECT_NO_THROW(check_utf8(corpus));
+  }
+}
+
+TEST_F(CorpusTest, JoinsFilesInTheGivenOrder) {
+  const std::string b = write("b.txt", "second"), a = write("a.txt", "first");
+  EXPECT_EQ(read({b, a, b}).text, "secondfirstsecond");
+}
+
+TEST_F(CorpusTest, ReadsFoldersSortedByPath) {
+  write("z.txt", "5");
+  write("a/2.md", "2");
+  write("a/10.txt", "1");
+  write("a/b/c/deep.TEXT", "3");
+  write("m.text", "4");
+  write("a/skipped.bin", "x");
+  write("notes", "x");
+  write("empty.txt", "");
+  fs::create_directories(folder_ / "folder.txt");
+  EXPECT_EQ(read({folder_.string()}).text, "12345");
+  EXPECT_EQ(read({path("z.txt"), path("a")}).text, "5123");
+}
+
+TEST_F(CorpusTest, FollowsLinksToFilesButNotToFolders) {
+  write("texts/a.txt", "a");
+  write("elsewhere/b.txt", "b");
+  fs::create_symlink(folder_ / "elsewhere" / "b.txt", folder_ / "texts" / "link.txt");
+  fs::create_directory_symlink(folder_ / "texts", folder_ / "texts" / "loop");
+  fs::create_symlink(folder_ / "nowhere", folder_ / "texts" / "dangling.txt");
+  EXPECT_EQ(read({path("texts")}).text, "ab");
+}
+
+TEST_F(CorpusTest, SaysWhatCannotBeRead) {
+  EXPECT_EQ(error_of({}), "no text files given");
+  EXPECT_EQ(error_of({path("missing.txt")}), "no such file or folder: " + path("missing.txt"));
+  EXPECT_EQ(error_of({write("empty.txt", "")}), "empty file: " + path("empty.txt"));
+  EXPECT_EQ(error_of({"/dev/null"}), "not a regular file or folder: /dev/null");
+  ASSERT_EQ(::mkfifo(path("pipe.txt").c_str(), 0600), 0);
+  EXPECT_EQ(error_of({path("pipe.txt")}), "not a regular file or folder: " + path("pipe.txt"));
+  write("bare/picture.png", "x");
+  EXPECT_EQ(error_of({path("bare")}),
+            "no text in folder " + path("bare") + ": no file below it ends in .txt, .md or .text");
+  write("hollow/a.txt", "");
+  EXPECT_EQ(error_of({path("hollow")}), "no text in folder " + path("hollow") + ": all 1 text files are empty");
+  EXPECT_EQ(error_of({write("good.txt", "good") + "/below"}), "no such file or folder: " + path("good.txt") + "/below");
+}
+
+TEST_F(CorpusTest, SaysWhatMayNotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  fs::permissions(write("locked.txt", "x"), fs::perms::none);
+  EXPECT_EQ(error_of({path("locked.txt")}), "cannot read " + path("locked.txt") + ": Permission denied");
+  write("texts/below/a.txt", "x");
+  fs::permissions(path("texts/below"), fs::perms::none);
+  EXPECT_NE(error_of({path("texts")}).find("Permission denied"), std::string::npos);
+  fs::permissions(path("texts/below"), fs::perms::owner_all);
+}
+
+TEST_F(CorpusTest, InvalidUtf8NamesFileAndOffset) {
+  const Corpus corpus = read({write("good.txt", "caf\xC3\xA9"), write("bad.txt",
+                                                                      "ab\xFF"
+                                                                      "c")});
+  try {
+    check_utf8(corpus);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.what(), path("bad.txt") + ": invalid UTF-8 at byte offset 2: byte 0xFF begins no character");
+  }
+  EXPECT_THROW(check_utf8(read({write("head.txt", "\xC3"), write("tail.txt", "\xA9")})), DataError);
+}
+
+// The text that comes with the project: plain enough for either tokenizer, and large enough to hold some back.
+TEST_F(CorpusTest, StoriesAreReadEncodedAndSplit) {
+  const Corpus corpus = read({std::string(HANDGRAD_SOURCE_DIR) + "/data/stories.txt"});
+  EXPECT_NO_THROW(check_utf8(corpus));
+  const auto tokenizer = make_char_tokenizer(corpus.text);
+  EXPECT_LT(tokenizer->vocab_size(), 64);
+  EXPECT_LT(tokenizer->code_points().back(), 128u);
+  const auto tokens = tokenizer->encode(corpus.text);
+  EXPECT_EQ(tokenizer->decode(tokens), corpus.text);
+  const TokenSplit split = split_by_fraction(tokens, 0.1, 256);
+  EXPECT_GT(split.train.size(), 900000u);
+  EXPECT_GT(split.validation.size(), 100000u);
+}
+
+}  // namespace
+}  // namespace handgrad

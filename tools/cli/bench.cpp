@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "handgrad/config/parse.h"
+#include "handgrad/config/validate.h"
+#include "handgrad/core/gemm.h"
+#include "handgrad/core/tensor.h"
+#include "handgrad/nn/causal_lm.h"
+#include "handgrad/optim/optimizer.h"
+
+namespace handgrad::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+// Rows, columns and inner dimension of the products whose best rate is the peak that a step is measured against.
+constexpr Index peak_shapes[][3] = {{2048, 384, 768}, {2048, 1536, 384}, {1024, 1024, 1024}, {512, 3072, 768}};
+
+double gemm_peak_gflops() {
+  double best = 0.0;
+  for (const auto& [rows, cols, inner] : peak_shapes) {
+    Tensor<float> a(Shape{rows, inner}), b(Shape{inner, cols}), c(Shape{rows, cols});
+    a.fill(0.5f);
+    b.fill(0.25f);
+    for (int i = 0; i < 6; ++i) {
+      const auto start = Clock::now();
+      multiply_tiled<float>({a.rows()}, {b.rows()}, 1.0f, Store::assign, c.rows(), {});
+      const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(inner);
+      best = std::max(best, flops / milliseconds_since(start) / 1e6);
+    }
+  }
+  return best;
+}
+
+// One training step on tokens drawn for it; returns its time in milliseconds. Drawing the tokens is not timed.
+class Stepper {
+ public:
+  explicit Stepper(const Config& config)
+      : config_(config), model_(config.model), tokens_(static_cast<std::size_t>(config.train.batch_size * config.model.context)) {
+    model_.initialise(static_cast<std::uint64_t>(config.train.seed));
+    model_.store().allocate_gradients();
+    if (config.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
+    const OptimizerConfig& o = config.optimizer;
+    optimizer_.emplace(model_.store(), AdamWOptions{o.beta1, o.beta2, o.eps, o.weight_decay});
+  }
+
+  double step() {
+    std::vector<std::vector<TokenId>> inputs, targets;
+    for (Index a = 0; a < config_.train.accumulation; ++a) {
+      inputs.push_back(random_tokens());
+      targets.push_back(random_tokens());
+    }
+    const auto start = Clock::now();
+    model_.store().zero_gradients();
+    for (std::size_t a = 0; a < inputs.size(); ++a) {
+      tape_.reset();
+      LossOptions loss;
+      loss.divisor = static_cast<Index>(tokens_) * config_.train.accumulation;
+      const ForwardOptions<float> options{true, static_cast<std::uint64_t>(config_.train.seed), drawn_};
+      tape_.backward(model_.loss(tape_, {inputs[a], config_.train.batch_size}, targets[a], loss, options));
+    }
+    model_.store().fold_deferred();
+    const double norm = gradient_norm(model_.store());
+    optimizer_->step(model_.store(), config_.optimizer.lr, clip_factor(norm, config_.optimizer.grad_clip));
+    return milliseconds_since(start);
+  }
+
+  const CausalLm<float>& model() const { return model_; }
+
+ private:
+  std::vector<TokenId> random_tokens() {
+    const Random random(static_cast<std::uint64_t>(config_.train.seed), Stream::benchmark, static_cast<std::uint32_t>(drawn_++));
+    std::vector<TokenId> tokens(tokens_);
+    for (std::size_t i = 0; i < tokens_; ++i) {
+      tokens[i] = static_cast<TokenId>(random.below(i, static_cast<std::uint64_t>(config_.model.vocab_size)));
+    }
+    return tokens;
+  }
+
+  Config config_;
+  CausalLm<float> model_;
+  std::size_t tokens_;
+  std::optional<AdamW<float>> optimizer_;
+  Tape<float> tape_;
+  std::uint64_t drawn_ = 0;
+};
+
+// Floating-point operations of a step: 6 for every product element and token, and attention's own, all scores counted
+// as if half of them were hidden: 6 L B H D T (T + 1).
+double step_flops(const Config& config, Index product_elements) {
+  const ModelConfig& m = config.model;
+  const double tokens = static_cast<double>(config.train.batch_size * config.train.accumulation * m.context);
+  return 6.0 * static_cast<double>(product_elements) * tokens +
+         6.0 * static_cast<double>(m.n_layers * m.d_model) * tokens * static_cast<double>(m.context + 1);
+}
+
+nlohmann::ordered_json measure(const Config& config, Index steps, int threads) {
+  constexpr Index warm_up = 2;
+  Stepper stepper(config);
+  std::vector<double> times;
+  for (Index i = 0; i < steps; ++i) {
+    const double ms = stepper.step();
+    if (i >= warm_up) times.push_back(ms);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const double middle = median(times);
+  const double tokens = static_cast<double>(config.train.batch_size * config.train.accumulation * config.model.context);
+  const auto rounded = [](double x, double unit) { return std::round(x / unit) * unit; };
+  return {{"median_step_ms", rounded(middle, 1e-3)},
+          {"min_step_ms", rounded(*std::min_element(times.begin(), times.end()), 1e-3)},
+          {"tokens_per_s", std::round(tokens / middle * 1e3)},
+          {"gflops", rounded(step_flops(config, stepper.model().product_elements()) / middle / 1e6, 1e-2)},
+          {"gemm_peak_gflops", rounded(gemm_peak_gflops(), 1e-2)},
+          {"peak_rss_mb", std::round(static_cast<double>(usage.ru_maxrss) / 1024.0)},
+          {"parameters", stepper.model().store().scalar_count()},
+          {"threads", threads},
+          {"gemm", gemm_kernel_name()},
+          {"steps", steps}};
+}
+
+}  // namespace
+
+int run_bench(const Arguments& arguments) {
+  cxxopts::Options options = make_options(
+      "bench", "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
+      "CONFIG");
+  options.add_options()("steps", "Steps, the two left out included", cxxopts::value<Index>()->default_value("20"), "N")(
+      "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
+      "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
+      "config", "", cxxopts::value<std::string>());
+  options.parse_positional({"config"});
+  const Parsed parsed = parse(options, "bench", arguments);
+  if (parsed.help) return done;
+  const std::string path =
+      required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help");
+  const Index steps = parsed.values["steps"].as<Index>();
+  if (steps < 3) throw UsageError(fmt::format("bench: --steps: expected 3 or more (the first two are left out), got {}", steps));
+  std::vector<std::string> overrides;
+  if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
+  ParsedConfig config = load_config(path, overrides);
+  validate(config.config, path);
+  if (config.config.model.vocab_size == 0) {
+    throw ConfigError(fmt::format("{}: model.vocab_size: bench has no tokenizer, so it must be given", path));
+  }
+  const int threads = wanted_threads(parsed.values);
+  const ThreadScope scope(threads);
+  const auto result = measure(resolve(config.config), steps, threads);
+  if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
+    fmt::print("{} parameters, {} threads, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
+               result["parameters"].get<Index>(), threads, gemm_kernel_name(), result["median_step_ms"].get<double>(),
+               result["min_step_ms"].get<double>(), result["tokens_per_s"].get<double>());
+    fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());
+    for (const auto& [rows, cols, inner] : peak_shapes) fmt::print(" {}x{}x{}", rows, cols, inner);
+    fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),
+               result["peak_rss_mb"].get<double>());
+  }
+  if (parsed.values.count("json") > 0) write_json(parsed.values, result.dump());
+  return done;
+}
+
+}  // namespace handgrad::cli

@@ -1,0 +1,61 @@
+#include "command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "handgrad/core/files.h"
+
+namespace handgrad::cli {
+
+cxxopts::Options make_options(const std::string& command, const std::string& purpose, const std::string& positional_help) {
+  cxxopts::Options options("handgrad " + command, purpose);
+  options.custom_help("[OPTION]...").positional_help(positional_help).set_width(100);
+  options.add_options()("h,help", "Show this help")("threads", "Threads (default: OMP_NUM_THREADS, else the cores allowed)",
+                                                    cxxopts::value<int>(), "N")("q,quiet", "Print nothing but results and errors");
+  return options;
+}
+
+Parsed parse(cxxopts::Options& options, const std::string& command, const Arguments& arguments) {
+  std::vector<const char*> argv{"handgrad"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  try {
+    Parsed parsed{options.parse(static_cast<int>(argv.size()), argv.data())};
+    if (parsed.values.count("help") > 0) {
+      fmt::print("{}\n", options.help());
+      parsed.help = true;
+    } else if (!parsed.values.unmatched().empty()) {
+      throw UsageError(fmt::format("{}: unexpected argument \"{}\"; see handgrad {} --help", command,
+                                   parsed.values.unmatched().front(), command));
+    }
+    return parsed;
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, error.what(), command));
+  }
+}
+
+int wanted_threads(const cxxopts::ParseResult& values) {
+  if (values.count("threads") == 0) return std::getenv("OMP_NUM_THREADS") ? thread_count() : available_cores();
+  const int threads = values["threads"].as<int>();
+  if (threads < 1 || threads > 1024) throw UsageError(fmt::format("--threads: expected 1 to 1024, got {}", threads));
+  return threads;
+}
+
+std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what) {
+  if (values.count(name) == 0) throw UsageError(what);
+  return values[name].as<std::string>();
+}
+
+void write_json(const cxxopts::ParseResult& values, const std::string& json) {
+  const std::string file = values["json"].as<std::string>();
+  if (file.empty()) {
+    fmt::print("{}\n", json);
+  } else {
+    write_durably(posix_files(), file, json + "\n");
+  }
+}
+
+void note(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+
+}  // namespace handgrad::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+// A comma in an option's value is a comma: no option takes a list.
+#define CXXOPTS_VECTOR_DELIMITER '\0'
+#include <cxxopts.hpp>
+
+#include "handgrad/core/errors.h"
+#include "handgrad/core/parallel.h"
+
+namespace handgrad::cli {
+
+/// Exit codes of the program.
+enum ExitCode { done = 0, check_failed = 1, usage = 2, non_finite = 3, files_and_data = 4, out_of_memory = 5 };
+
+/// A wrong command line.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+using Arguments = std::vector<std::string>;
+
+int run_train(const Arguments& arguments);
+int run_generate(const Arguments& arguments);
+int run_eval(const Arguments& arguments);
+int run_bench(const Arguments& arguments);
+int run_inspect(const Arguments& arguments);
+int run_config(const Arguments& arguments);
+
+/// Options of one command, with --help, --threads and --quiet; positional arguments are named in `positional`.
+cxxopts::Options make_options(const std::string& command, const std::string& purpose, const std::string& positional_help);
+
+/// Parses; prints the help and returns false if it was asked for. Throws UsageError.
+struct Parsed {
+  cxxopts::ParseResult values;
+  bool help = false;
+};
+Parsed parse(cxxopts::Options& options, const std::string& command, const Arguments& arguments);
+
+/// The number of threads to use: --threads, else OMP_NUM_THREADS, else the cores allowed. Throws UsageError.
+int wanted_threads(const cxxopts::ParseResult& values);
+
+/// The one positional argument, or UsageError.
+std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what);
+
+/// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE.
+void write_json(const cxxopts::ParseResult& values, const std::string& json);
+
+/// Warnings and notes to stderr, one line.
+void note(const std::string& text);
+
+}  // namespace handgrad::cli

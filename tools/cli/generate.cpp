@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "command.h"
+#include "handgrad/checkpoint/run_folder.h"
+#include "handgrad/core/files.h"
+#include "handgrad/generate/generator.h"
+#include "signals.h"
+
+namespace handgrad::cli {
+namespace {
+
+std::string read_prompt(const cxxopts::ParseResult& values) {
+  if (values.count("prompt") > 0 && values.count("prompt-file") > 0) {
+    throw UsageError("generate: --prompt and --prompt-file exclude each other");
+  }
+  if (values.count("prompt-file") == 0) return values["prompt"].as<std::string>();
+  const std::string file = values["prompt-file"].as<std::string>();
+  if (file != "-") return read_file(file);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+TextOptions read_options(const cxxopts::ParseResult& values) {
+  TextOptions options;
+  options.tokens = values["tokens"].as<Index>();
+  options.sampling.temperature = values["temperature"].as<double>();
+  options.sampling.top_k = values["top-k"].as<Index>();
+  options.sampling.top_p = values["top-p"].as<double>();
+  options.sampling.seed = values["seed"].as<std::uint64_t>();
+  options.stop = values["stop"].as<std::string>();
+  options.stop_at_context = values.count("stop-at-context") > 0;
+  if (options.tokens < 0) throw RangeError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
+  validate(options.sampling);
+  return options;
+}
+
+}  // namespace
+
+int run_generate(const Arguments& arguments) {
+  cxxopts::Options options = make_options("generate", "Writes text with a trained model, as it comes.", "CHECKPOINT");
+  options.add_options()("prompt", "Text to go on from", cxxopts::value<std::string>()->default_value("\n"), "TEXT")(
+      "prompt-file", "The same from a file, or - for standard input", cxxopts::value<std::string>(), "FILE")(
+      "n,tokens", "At most so many tokens", cxxopts::value<Index>()->default_value("400"), "N")(
+      "temperature", "0: always the likeliest token; 1: as the model says; higher: bolder",
+      cxxopts::value<double>()->default_value("0.8"), "T")(
+      "top-k", "Only the k likeliest tokens; 0: all", cxxopts::value<Index>()->default_value("0"), "K")(
+      "top-p", "Then the fewest of them that reach probability p together", cxxopts::value<double>()->default_value("1"), "P")(
+      "seed", "The same seed writes the same text", cxxopts::value<std::uint64_t>()->default_value("1"), "N")(
+      "stop", "End before this text", cxxopts::value<std::string>()->default_value(""), "TEXT")(
+      "stop-at-context", "End when the context is full, instead of forgetting its first half")(
+      "checkpoint", "", cxxopts::value<std::string>());
+  options.parse_positional({"checkpoint"});
+  const Parsed parsed = parse(options, "generate", arguments);
+  if (parsed.help) return done;
+  const std::string path = required_argument(parsed.values, "checkpoint",
+                                             "generate: a CHECKPOINT is needed; see handgrad generate --help");
+  const TextOptions text = read_options(parsed.values);
+  const std::string prompt = read_prompt(parsed.values);
+  const ThreadScope scope(wanted_threads(parsed.values));
+  const FoundCheckpoint found = find_checkpoint(path);
+  for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
+  const CausalLm<float> model = found.checkpoint.model<float>();
+  const StopSignals signals;
+  const bool with_prompt = parsed.values.count("prompt") > 0;
+  if (with_prompt) {
+    found.checkpoint.tokenizer()->encode(prompt);  // a prompt that cannot be read is an error before anything is printed
+    fmt::print("{}", prompt);
+  }
+  generate_text(model, *found.checkpoint.tokenizer(), prompt, text, [](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    return std::fflush(stdout) == 0 && StopSignals::received() == 0;
+  });
+  fmt::print("\n");
+  return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
+}
+
+}  // namespace handgrad::cli

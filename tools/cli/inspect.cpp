@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "command.h"
+#include "handgrad/checkpoint/run_folder.h"
+#include "handgrad/core/files.h"
+#include "handgrad/io/container_reader.h"
+#include "handgrad/io/reseal.h"
+
+namespace handgrad::cli {
+namespace {
+
+struct Summary {
+  double rms = 0.0;
+  double largest = 0.0;
+  Index not_finite = 0;
+};
+
+template <class T>
+Summary summarise(std::span<const T> values) {
+  Summary s;
+  for (const T value : values) {
+    const double x = static_cast<double>(value);
+    if (!std::isfinite(x)) {
+      ++s.not_finite;
+      continue;
+    }
+    s.rms += x * x;
+    s.largest = std::max(s.largest, std::abs(x));
+  }
+  s.rms = values.empty() ? 0.0 : std::sqrt(s.rms / static_cast<double>(values.size()));
+  return s;
+}
+
+std::string summary_of(const Container& container, const DatasetEntry& entry) {
+  Summary s;
+  if (entry.type == ElementType::float32) {
+    s = summarise(container.values<float>(entry.path));
+  } else if (entry.type == ElementType::float64) {
+    s = summarise(container.values<double>(entry.path));
+  } else {
+    return "";
+  }
+  return fmt::format("rms {:.4g}, largest {:.4g}{}", s.rms, s.largest,
+                     s.not_finite > 0 ? fmt::format(", {} NOT FINITE", s.not_finite) : "");
+}
+
+void print_datasets(const Container& container, bool states) {
+  for (const DatasetEntry& entry : container.datasets()) {
+    if (entry.path.starts_with("/optimizer/") && !states) continue;
+    fmt::print("  {:<48} {:<8} ({})  {}\n", entry.path, element_name(entry.type), fmt::join(entry.shape, ", "),
+               summary_of(container, entry));
+  }
+}
+
+void print_attributes(const Container& container) {
+  for (const Attribute& attribute : container.attributes()) {
+    const std::string group = attribute.group == "/" ? "" : attribute.group;
+    std::visit([&](const auto& value) { fmt::print("  {}/{} = {}\n", group, attribute.name, value); }, attribute.value);
+  }
+}
+
+Index parameters_in(const Container& container) {
+  Index count = 0;
+  for (const DatasetEntry& entry : container.datasets()) {
+    if (entry.path.starts_with("/model/")) count += static_cast<Index>(entry.bytes / element_bytes(entry.type));
+  }
+  return count;
+}
+
+int verify(const std::string& path) {
+  try {
+    const FoundCheckpoint found = find_checkpoint(path);
+    const CausalLm<float> model = found.checkpoint.model<float>();
+    fmt::print("{}: sound: seal, config, tokenizer and {} parameters, all finite\n", found.checkpoint.path(),
+               model.store().scalar_count());
+    return found.passed_over.empty() ? done : check_failed;
+  } catch (const CheckpointError& error) {
+    fmt::print("{}\n", error.what());
+    return check_failed;
+  }
+}
+
+}  // namespace
+
+int run_inspect(const Arguments& arguments) {
+  cxxopts::Options options = make_options("inspect", "Shows what is in a checkpoint: config, step, tensors, seal.", "FILE");
+  options.add_options()("verify", "Only check it: exit code 0 if it is sound, 1 if not")(
+      "reseal", "Seal a file that another program has edited: the one act that trusts such a file")(
+      "states", "Show the optimiser's tensors, too")("file", "", cxxopts::value<std::string>());
+  options.parse_positional({"file"});
+  const Parsed parsed = parse(options, "inspect", arguments);
+  if (parsed.help) return done;
+  const std::string path =
+      required_argument(parsed.values, "file", "inspect: a FILE is needed; see handgrad inspect --help");
+  if (parsed.values.count("verify") > 0) return verify(path);
+  if (parsed.values.count("reseal") > 0) {
+    const bool sealed = reseal(posix_files(), path);
+    fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
+    return done;
+  }
+  std::error_code error;
+  const Container container = is_run_folder(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
+  fmt::print("{}: {} bytes, seal sound, {} datasets, {} parameters\n", container.name(), container.bytes().size(),
+             container.datasets().size(), parameters_in(container));
+  print_attributes(container);
+  print_datasets(container, parsed.values.count("states") > 0);
+  if (container.find("/config")) fmt::print("\n{}", container.text("/config"));
+  return done;
+}
+
+}  // namespace handgrad::cli

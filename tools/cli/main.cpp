@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "command.h"
+
+namespace handgrad::cli {
+namespace {
+
+constexpr const char* help =
+    R"(handgrad trains small causal transformers on text, with every gradient written by hand.
+
+usage: handgrad COMMAND [ARGUMENT]...
+
+  train CONFIG           train a model; --resume auto goes on where a run stopped
+  generate CHECKPOINT    write text with a trained model
+  eval CHECKPOINT        loss, perplexity and bits per byte over a whole text
+  inspect FILE           what is in a checkpoint; --verify checks it, --reseal seals an edited one
+  bench CONFIG           time training steps on random tokens
+  config explain         every key of a config, with its meaning
+  config check FILE      what a config resolves to
+
+handgrad COMMAND --help tells more; handgrad --version, the version. CHECKPOINT is a file, a link or a run folder.
+Exit codes: 0 done, 1 a check said no, 2 usage or config, 3 a number was not finite, 4 files and data, 5 out of memory,
+130/143 stopped by a signal with a checkpoint written.
+)";
+
+struct Command {
+  const char* name;
+  int (*run)(const Arguments&);
+};
+constexpr Command commands[] = {{"train", run_train}, {"generate", run_generate}, {"eval", run_eval},
+                                {"bench", run_bench}, {"inspect", run_inspect},   {"config", run_config}};
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", help);
+    return usage;
+  }
+  if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    fmt::print("{}", help);
+    return done;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("handgrad {}\n", HANDGRAD_VERSION);
+    return done;
+  }
+  const auto* found = std::find_if(std::begin(commands), std::end(commands),
+                                   [&](const Command& c) { return arguments[0] == c.name; });
+  if (found == std::end(commands)) {
+    throw UsageError(fmt::format("there is no command \"{}\"; see handgrad --help", arguments[0]));
+  }
+  return found->run({arguments.begin() + 1, arguments.end()});
+}
+
+int fail(const std::string& message, int code) {
+  fmt::print(stderr, "error: {}\n", message);
+  return code;
+}
+
+int run(const Arguments& arguments) {
+  try {
+    const int code = dispatch(arguments);
+    if (std::fflush(stdout) != 0) return fail("stdout: cannot be written", files_and_data);
+    return code;
+  } catch (const NonFiniteError& error) {
+    return fail(error.what(), non_finite);
+  } catch (const DataError& error) {
+    return fail(error.what(), files_and_data);
+  } catch (const CheckpointError& error) {
+    return fail(error.what(), files_and_data);
+  } catch (const ResourceError& error) {
+    return fail(error.what(), out_of_memory);
+  } catch (const Error& error) {  // usage, config, ranges, shapes
+    return fail(error.what(), usage);
+  } catch (const std::bad_alloc&) {
+    return fail("memory: an allocation failed", out_of_memory);
+  }
+}
+
+}  // namespace
+}  // namespace handgrad::cli
+
+int main(int argc, char** argv) { return handgrad::cli::run({argv + 1, argv + argc}); }

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Builds handgrad, trains configs/quickstart.toml on the stories in data/, and lets the model write.
+# Run again, it goes on where it was: what is built or trained already is not done again.
+set -eu
+cd "$(dirname "$0")/.."
+
+tools/install_packages.sh
+[ -f build/release/build.ninja ] || cmake --preset release
+cmake --build build/release --target handgrad_cli
+
+build/release/handgrad train configs/quickstart.toml --resume auto
+echo
+echo "The model writes (build/release/handgrad generate runs/quickstart --prompt \"Once\"):"
+echo
+build/release/handgrad generate runs/quickstart --prompt "Once" --tokens 700 --temperature 0.7
