@@ -133,6 +133,30 @@ TEST(Backward, parameters_add_to_the_gradients_of_their_store) {
   EXPECT_EQ(store.gradients()[0], 0.0);
 }
 
+TEST(Backward, a_deferred_use_is_summed_on_its_own_until_it_is_folded) {
+  ParameterStore<double> store;
+  const ParameterId other = store.add("other", Shape{3}), w = store.add("w", Shape{2});
+  store.allocate();
+  store.allocate_gradients();
+  store.defer(w);
+  EXPECT_TRUE(store.defers(w));
+  EXPECT_FALSE(store.defers(other));
+  const double* own = store.gradients() + store.parameter(w).offset;
+  for (int step = 1; step <= 2; ++step) {
+    Tape<double> tape;
+    const auto late = scale(tape.deferred_parameter(store, w), 5.0);
+    tape.backward(add(add(sum(tape.parameter(store, w)), sum(late)), sum(tape.deferred_parameter(store, other))));
+    EXPECT_EQ(own[0], step * 1.0);
+    EXPECT_EQ(store.deferred_gradient()[0], step * 5.0);
+    EXPECT_EQ(store.gradients()[store.parameter(other).offset], step * 1.0);  // not deferred
+  }
+  store.fold_deferred();
+  EXPECT_EQ(own[1], 12.0);
+  EXPECT_EQ(store.deferred_gradient()[1], 0.0);
+  store.zero_gradients();
+  EXPECT_EQ(own[1], 0.0);
+}
+
 TEST(Backward, a_store_without_gradients_is_constant) {
   ParameterStore<double> store;
   const ParameterId w = store.add("w", Shape{2});

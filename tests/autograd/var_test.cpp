@@ -49,11 +49,24 @@ TEST(Var, the_last_axis_splits_into_heads) {
   EXPECT_EQ(heads.shape(), (Shape{2, 3, 2}));
   EXPECT_EQ(elements(heads), elements(x));
   EXPECT_EQ(elements(x.slice(1, 2, 4).split_last(2).slice(1, 1, 1)), (D{4, 5, 10, 11}));
-  EXPECT_EQ(message_of<ShapeError>([&] { x.split_last(4); }),
-            "split: the last axis of (2, 6) cannot be cut into 4 parts");
+  EXPECT_EQ(message_of<ShapeError>([&] { x.split_last(4); }), "split: axis -1 of (2, 6) cannot be read as (4, 1)");
   EXPECT_THROW(x.split_last(0), ShapeError);
   EXPECT_THROW(tape.constant(counted({1, 1, 1, 1, 1, 2})).split_last(2), ShapeError);
   EXPECT_THROW(tape.constant(counted({})).split_last(1), ShapeError);
+}
+
+TEST(Var, any_axis_splits_in_two) {
+  Tape<double> tape;
+  const auto x = tape.variable(counted({6, 2}));
+  const auto split = x.split_axis(0, 2, 3);
+  EXPECT_EQ(split.shape(), (Shape{2, 3, 2}));
+  EXPECT_EQ(elements(split), elements(x));
+  EXPECT_EQ(elements(split.transpose(0, 1).slice(0, 1, 1)), (D{2, 3, 8, 9}));
+  EXPECT_EQ(elements(x.transpose(0, 1).split_axis(-1, 3, 2).slice(1, 1, 1)), (D{4, 6, 5, 7}));
+  EXPECT_THROW(x.split_axis(0, 4, 2), ShapeError);
+  EXPECT_THROW(x.split_axis(0, 2, 2), ShapeError);
+  EXPECT_THROW(x.split_axis(0, -2, -3), ShapeError);
+  EXPECT_THROW(x.split_axis(2, 1, 1), ShapeError);
 }
 
 TEST(Var, dense_values_are_read_under_another_shape) {
@@ -140,6 +153,18 @@ TEST(Tape, complex_values_are_never_recorded) {
   const auto x = tape.variable(Tensor<std::complex<double>>({1}, {{3.0, 1e-30}}));
   EXPECT_EQ(mul(x, x).item().imag() / 1e-30, 6.0);
   EXPECT_EQ(tape.live_nodes(), 1);
+}
+
+TEST(Tape, moves_and_its_handles_follow) {
+  Tape<double> tape;
+  const auto x = tape.variable(counted({2}));
+  Tape<double> other(std::move(tape));
+  other.backward(sum(mul(x, x)));
+  EXPECT_EQ(gradient(x), (D{0, 2}));
+  Tape<double> third;
+  third = std::move(other);
+  third.reset();
+  EXPECT_THROW(x.view(), Error);
 }
 
 TEST(Tape, scopes_name_what_is_done) {

@@ -135,22 +135,5 @@ TEST(Reference, twenty_updates_of_adamw) {
   }
 }
 
-// The files of whole models hold what a test of the model will ask for.
-TEST(Reference, whole_models_are_complete) {
-  for (const char* name : {"gpt.h5", "gpt_tanh_sinusoidal.h5", "llama.h5", "llama_qk_norm_half.h5"}) {
-    const Reference model(name);
-    EXPECT_EQ(model.shape("tokens"), (Shape{2, 8})) << name;
-    EXPECT_EQ(model.shape("targets"), (Shape{2, 8})) << name;
-    EXPECT_EQ(model.shape("logits"), (Shape{2, 8, 11})) << name;
-    EXPECT_EQ(model.shape("parameters/embedding/weight"), (Shape{11, 16})) << name;
-    EXPECT_EQ(model.names("parameters"), model.names("gradients")) << name;
-    // The loss follows from logits and targets by our own operation.
-    Tape<double> tape(false);
-    const auto targets = model.tokens("targets");
-    const auto loss = cross_entropy(tape.constant(model.tensor("logits")), targets).item();
-    EXPECT_NEAR(loss, model.number("loss"), 1e-13) << name;
-  }
-}
-
 }  // namespace
 }  // namespace handgrad::testing

@@ -36,6 +36,14 @@ class Reference {
     return tokens;
   }
   Mask mask(const std::string& path) const { return Mask(shape(path), file_.values<std::uint8_t>("/" + path)); }
+  /// Number of scalars in a group, of whatever depth.
+  Index scalars(const std::string& group) const {
+    Index count = 0;
+    for (const DatasetEntry& entry : file_.datasets()) {
+      if (entry.path.starts_with("/" + group + "/")) count += Shape(entry.shape).size();
+    }
+    return count;
+  }
   /// Names of the groups and datasets directly inside a group, sorted.
   std::vector<std::string> names(const std::string& group) const {
     std::vector<std::string> found;
