@@ -1,5 +1,6 @@
 #include <functional>
 
+#include "handgrad/core/parallel.h"
 #include "handgrad/ops/ops.h"
 #include "support/values.h"
 
@@ -32,6 +33,7 @@ struct Outcome {
 };
 
 Outcome run(const Function& f, const Batches& batches) {
+  const ThreadScope one(1);
   ParameterStore<float> store;
   store.add("w", Shape{classes, width});
   store.add("v", Shape{width});
