@@ -11,4 +11,5 @@ fi
 tools/install_packages.sh
 [ -f build/release/build.ninja ] || cmake --preset release
 cmake --build build/release
-ctest --test-dir build/release -L "$labels" --output-on-failure -j "$(nproc)" "$@"
+# Tests share the cores: a team that waits should sleep, not spin.
+OMP_WAIT_POLICY=passive ctest --test-dir build/release -L "$labels" --output-on-failure -j "$(nproc)" "$@"
