@@ -1,6 +1,7 @@
 #include "support/reference.h"
 
 #include "handgrad/config/validate.h"
+#include "handgrad/core/parallel.h"
 #include "handgrad/nn/causal_lm.h"
 #include "support/values.h"
 
@@ -31,6 +32,7 @@ double allowed_error(const std::vector<double>& exact, double largest_of_all) {
 
 void expect_model(const char* file, const ModelConfig& shape) {
   SCOPED_TRACE(file);
+  const ThreadScope one(1);
   const Reference reference(file);
   Config config;
   config.model = shape;

@@ -1,5 +1,6 @@
 #include "support/reference.h"
 
+#include "handgrad/core/parallel.h"
 #include "handgrad/optim/optimizer.h"
 #include "support/attention.h"
 
@@ -17,6 +18,7 @@ const Reference& reference() {
 template <class F>
 void expect_case(const std::string& path, const std::vector<std::string>& operands, F f, double tolerance = 1e-12) {
   SCOPED_TRACE(path);
+  const ThreadScope one(1);
   Tape<double> tape;
   tape.poison_memory();
   std::vector<Var<double>> x;
