@@ -105,6 +105,7 @@ TEST(Reference, linear_and_embedding) {
 
 TEST(Reference, twenty_updates_of_adamw) {
   const auto& r = reference();
+  const ThreadScope one(1);
   const double lambda = r.number("adamw/decay");
   ParameterStore<double> store;
   store.add("weight", r.shape("adamw/weight"));
