@@ -122,10 +122,10 @@ void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
   if (!part(y, "backward").takes_gradient) {
     throw Error("backward: nothing that has a gradient leads to this value");
   }
+  if (!y.view().dense()) throw ShapeError("backward: the value must be dense");
   check_versions();
   consumed_ = true;
   const View<S> root = gradient_of(part(y, "backward"));
-  if (!root.dense()) throw ShapeError("backward: the value must be dense");
   for (Index i = 0; i < y.size(); ++i) root.data[i] += seed.data[i];
   for (int id = static_cast<int>(nodes_.size()) - 1; id >= 0; --id) {
     Node<S>& n = node(id);

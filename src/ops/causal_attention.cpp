@@ -188,16 +188,18 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
   }
 }
 
-// ds = scale p (dp - delta) in place of dp; p gets the dropout mask that its product with dy needs.
+// ds = scale p (dp - delta) for row r, in place of dp; 0 where a score is hidden: there dp may have overflowed.
 template <class S>
-void score_gradients(const AttentionOptions& options, const Heads<const S>& q, Index keys, const TilePlace& tile,
-                     const S* delta, S* p, S* dp) {
-  const S scale = constant<S>(scale_of(options, q.width));
-  apply_dropout<S>(options.dropout, q, keys, tile, dp);
-  for (Index r = 0; r < tile.rows; ++r) {
-    S *ds = dp + r * tile.cols, *row = p + r * tile.cols;
-    for (Index c = 0; c < tile.cols; ++c) ds[c] = scale * row[c] * (ds[c] - delta[r]);
+void score_gradient(const Visibility& visibility, const TilePlace& tile, Index r, S scale, S delta, const S* p, S* dp) {
+  const Index count = visibility.causal_count(tile, r);
+  if (visibility.masked()) {
+    const std::uint8_t* allowed = visibility.mask_row(tile, r);
+    const Index step = visibility.mask_step();
+    for (Index c = 0; c < count; ++c) dp[c] = allowed[c * step] ? scale * p[c] * (dp[c] - delta) : S(0);
+  } else {
+    for (Index c = 0; c < count; ++c) dp[c] = scale * p[c] * (dp[c] - delta);
   }
+  for (Index c = count; c < tile.cols; ++c) dp[c] = S(0);
 }
 
 // Everything that one key head of one sequence takes part in: one writer for its dk and dv and its queries' dq.
@@ -208,6 +210,7 @@ void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& opt
   TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, in.q.time);
   const Index queries = in.q.time, keys = in.k.time, group = in.q.heads / in.k.heads;
   const Rows<const S> k_head = in.k.head(b, kv), v_head = in.v.head(b, kv);
+  const S scale = constant<S>(scale_of(options, in.q.width));
   for (Index h = kv * group; h < (kv + 1) * group; ++h) {
     const Rows<const S> q_head = in.q.head(b, h), dy_head = dy.head(b, h), y_head = saved.y.head(b, h);
     const S *row_max = saved.row_max + (b * in.q.heads + h) * queries,
@@ -230,7 +233,10 @@ void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& opt
         }
         const Rows<S> ds{memory.dscores.data(), tile.rows, cols, cols};
         multiply<S>({upstream}, {v, Turn::yes}, S(1), Store::assign, ds);
-        score_gradients<S>(options, in.q, keys, tile, memory.delta.data() + q0, p.data, ds.data);
+        apply_dropout<S>(options.dropout, in.q, keys, tile, ds.data);
+        for (Index r = 0; r < tile.rows; ++r) {
+          score_gradient<S>(visibility, tile, r, scale, memory.delta[q0 + r], p.row(r), ds.row(r));
+        }
         if (to.dq) multiply<S>({ds}, {k}, S(1), Store::add, to.dq.head(b, h).slice(q0, tile.rows));
         if (to.dk) multiply<S>({ds, Turn::yes}, {q}, S(1), Store::add, to.dk.head(b, kv).slice(k0, cols));
         if (to.dv) {
@@ -255,6 +261,10 @@ void check_shapes(const Var<S>& q, const Var<S>& k, const Var<S>& v, const Atten
   if (options.causal && a[1] > b[1]) {
     throw ShapeError(
         fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", a[1], b[1]));
+  }
+  if (!(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0)) {
+    throw RangeError(
+        fmt::format("attention: the dropout probability lies in [0, 1), got {}", options.dropout.probability));
   }
   const Shape scores{a[0], a[2], a[1], b[1]};
   if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {

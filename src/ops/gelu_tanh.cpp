@@ -25,8 +25,9 @@ S value(S x) {
 template <class S>
 S slope(S x) {
   const S s = sigmoid(twice_u(x));
+  const S bend = s * (S(1) - s);
   const S slope = constant<S>(2 * k) * (S(1) + constant<S>(3 * c) * x * x);
-  return s + x * s * (S(1) - s) * slope;
+  return bend == S(0) ? s : s + x * bend * slope;  // where s is 0 or 1 to rounding, x^2 may overflow
 }
 
 }  // namespace

@@ -16,24 +16,27 @@
 namespace handgrad {
 namespace {
 
-// True where a key is hidden, in the smallest shape that tells: (Q, K), or the mask's own shape joined with it.
-Mask hidden_scores(const Shape& scores, const AttentionOptions& options) {
+// True where a key is hidden, in the smallest shape that tells: (Q, K), or the mask's own shape joined with it. The
+// memory is this thread's, good until the next call, so that a step allocates nothing.
+MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
   const Index queries = scores[-2], keys = scores[-1];
   const Shape last_two{queries, keys};
   if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {
     throw ShapeError(
         fmt::format("attention: a mask {} does not fit scores {}", options.mask.shape.to_string(), scores.to_string()));
   }
-  Mask hidden(options.mask ? broadcast_shape(options.mask.shape, last_two, "attention mask") : last_two);
-  const MaskRef mask = options.mask ? broadcast_view(options.mask, hidden.shape()) : MaskRef{};
-  for (Index r = 0; r < hidden.size() / keys; ++r) {
+  const Shape shape = options.mask ? broadcast_shape(options.mask.shape, last_two, "attention mask") : last_two;
+  const MaskRef mask = options.mask ? broadcast_view(options.mask, shape) : MaskRef{};
+  thread_local Buffer<std::uint8_t> hidden;
+  if (hidden.size() < shape.size()) hidden = Buffer<std::uint8_t>(shape.size());
+  for (Index r = 0; r < shape.size() / keys; ++r) {
     const Index last_visible = options.causal ? r % queries + (keys - queries) : keys - 1;
     const std::uint8_t* allowed = mask ? row_start(mask, r) : nullptr;
     for (Index j = 0; j < keys; ++j) {
       hidden[r * keys + j] = j > last_visible || (allowed && !allowed[j * last_stride(mask)]);
     }
   }
-  return hidden;
+  return {hidden.data(), shape, dense_strides(shape)};
 }
 
 }  // namespace
@@ -54,8 +57,8 @@ Var<S> scaled_dot_product_attention(Var<S> q, Var<S> k, Var<S> v, const Attentio
   const double scale = options.scale != 0.0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(q.extent(-1)));
   Var<S> scores = matmul(std::move(q), k.transpose(-1, -2), scale);
   if (options.causal || options.mask) {
-    const Mask hidden = hidden_scores(scores.shape(), options);
-    scores = masked_fill(std::move(scores), hidden.view(), -std::numeric_limits<double>::infinity());
+    const MaskRef hidden = hidden_scores(scores.shape(), options);
+    scores = masked_fill(std::move(scores), hidden, -std::numeric_limits<double>::infinity());
   }
   return matmul(dropout(softmax(std::move(scores)), options.dropout), std::move(v));
 }

@@ -20,7 +20,8 @@ namespace handgrad {
 /// broadcastable
 ///          to (B, H, Q, K).
 /// Saves    q, k, v, y, and m and log l a row (m = +infinity for a row that sees nothing).
-/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys.
+/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
+///          dropout probability outside [0, 1).
 /// Source   Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, FlashAttention, arXiv:2205.14135,
 /// section 3.1.
 template <class S>

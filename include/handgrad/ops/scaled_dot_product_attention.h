@@ -15,7 +15,8 @@ namespace handgrad {
 ///
 /// Shapes   q: (..., Q, D), k: (..., K, D), v: (..., K, Dv), y: (..., Q, Dv); leading axes are broadcast.
 /// Saves    what its parts save.
-/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys.
+/// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
+///          dropout probability outside [0, 1).
 /// Source   Vaswani et al. 2017, Attention is all you need, arXiv:1706.03762, section 3.2.1.
 template <class S>
 Var<S> scaled_dot_product_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options = {});

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "handgrad/core/mask.h"
+#include "handgrad/io/reseal.h"
+
+namespace handgrad::testing {
+
+/// Values that another program made (tools/reference), from a file of tests/data.
+class Reference {
+ public:
+  explicit Reference(const std::string& name)
+      : file_(read_plain_hdf5(std::string(HANDGRAD_SOURCE_DIR) + "/tests/data/" + name)) {}
+
+  bool has(const std::string& path) const { return file_.find("/" + path) != nullptr; }
+  Shape shape(const std::string& path) const { return Shape(file_.find("/" + path)->shape); }
+  std::vector<double> values(const std::string& path) const {
+    const auto values = file_.values<double>("/" + path);
+    return {values.begin(), values.end()};
+  }
+  double number(const std::string& path) const { return values(path).at(0); }
+  Tensor<double> tensor(const std::string& path) const {
+    return Tensor<double>(shape(path), file_.values<double>("/" + path));
+  }
+  std::vector<Index> integers(const std::string& path) const {
+    const auto values = file_.values<std::int64_t>("/" + path);
+    return {values.begin(), values.end()};
+  }
+  std::vector<TokenId> tokens(const std::string& path) const {
+    std::vector<TokenId> tokens;
+    for (const Index id : integers(path)) tokens.push_back(static_cast<TokenId>(id));
+    return tokens;
+  }
+  Mask mask(const std::string& path) const { return Mask(shape(path), file_.values<std::uint8_t>("/" + path)); }
+  /// Number of scalars in a group, of whatever depth.
+  Index scalars(const std::string& group) const {
+    Index count = 0;
+    for (const DatasetEntry& entry : file_.datasets()) {
+      if (entry.path.starts_with("/" + group + "/")) count += Shape(entry.shape).size();
+    }
+    return count;
+  }
+  /// Names of the groups and datasets directly inside a group, sorted.
+  std::vector<std::string> names(const std::string& group) const {
+    std::vector<std::string> found;
+    const std::string prefix = "/" + group + "/";
+    for (const DatasetEntry& entry : file_.datasets()) {
+      if (!entry.path.starts_with(prefix)) continue;
+      const std::string name = entry.path.substr(prefix.size(), entry.path.find('/', prefix.size()) - prefix.size());
+      if (found.empty() || found.back() != name) found.push_back(name);
+    }
+    return found;
+  }
+
+ private:
+  Container file_;
+};
+
+}  // namespace handgrad::testing
