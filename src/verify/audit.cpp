@@ -110,7 +110,7 @@ class Audit {
       const Random draw(options_.seed, Stream::audit, static_cast<std::uint32_t>(&p - store.parameters().data()));
       const Index wanted = options_.entries > 0 ? options_.entries : p.shape.size();
       for (const Index i : detail::entries_to_check(p.shape.size(), wanted, draw)) {
-        found.entries.push_back({p.name, i, store.gradients()[p.offset + i], 0, 0, 0, 0});
+        found.entries.push_back({p.name, i, store.gradients()[p.offset + i]});
       }
     }
     for_each_evaluation<Complex>("complex step", static_cast<Index>(found.entries.size()), [&](Index i, auto& model) {

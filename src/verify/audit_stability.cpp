@@ -31,11 +31,14 @@ Row widened(const std::vector<float>& x) {
   return wide;
 }
 
-// Largest |found - expected| relative to the largest expected; infinite if anything found is not finite.
+// Largest |found - expected| relative to the size of the terms that were summed; infinite if anything found is not
+// finite. The size of a sum is no measure: where terms cancel, as in the gradient of a saturated softmax, it may be
+// anything.
 class Distance {
  public:
-  void compare(const float* found, const Row& expected) {
-    Wide largest = 0.0L, worst = 0.0L;
+  // `terms`: size of the largest term, if it may exceed the largest sum.
+  void compare(const float* found, const Row& expected, Wide terms = 0.0L) {
+    Wide largest = terms, worst = 0.0L;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (!is_finite(found[i])) finite_ = false;
       largest = std::max(largest, std::abs(expected[i]));
@@ -89,7 +92,7 @@ double softmax_distance(const std::vector<float>& x) {
   tape.backward(out, tensor_of({1, n}, w));
   Distance d;
   d.compare(out.view().data, y);
-  d.compare(in.gradient().data, dx);
+  d.compare(in.gradient().data, dx, y.empty() ? 0.0L : *std::max_element(y.begin(), y.end()));
   return d.worst();
 }
 
@@ -110,8 +113,8 @@ double loss_distance(const std::vector<float>& x, TokenId target) {
   Distance d;
   const float value = out.item();
   // A loss beyond the range of float may be +infinity; its gradient may not.
-  if (loss < static_cast<Wide>(std::numeric_limits<float>::max())) d.compare(&value, {loss});
-  d.compare(in.gradient().data, dx);
+  if (loss < static_cast<Wide>(std::numeric_limits<float>::max())) d.compare(&value, {loss}, 1.0L);
+  d.compare(in.gradient().data, dx, 1.0L);
   return d.worst();
 }
 
@@ -176,7 +179,9 @@ double attention_distance(float q, const std::vector<float>& keys, const std::ve
   for (std::size_t j = 0; j < keys.size(); ++j) {
     dk.push_back(p[j] * (static_cast<Wide>(values[j]) - y) * static_cast<Wide>(flushed(q)));
   }
-  d.compare(vk.gradient().data, dk);
+  const Wide largest_p = *std::max_element(p.begin(), p.end());
+  d.compare(vk.gradient().data, dk,
+            largest_p * static_cast<Wide>(values.back()) * std::abs(static_cast<Wide>(flushed(q))));
   return d.worst();
 }
 

@@ -88,7 +88,7 @@ void check_model(const ModelConfig& m) {
     const Random draw(1, Stream::audit, static_cast<std::uint32_t>(p.offset));
     for (const Index i : detail::entries_to_check(p.shape.size(), 16, draw)) {
       const Index at = p.offset + i;
-      GradientEntry entry{p.name, i, model.store().gradients()[at], 0, 0, 0, 0};
+      GradientEntry entry{p.name, i, model.store().gradients()[at]};
       const std::complex<double> x = complex.store().values()[at];
       complex.store().mutable_values()[at] = {x.real(), 1e-30};
       Tape<std::complex<double>> quiet;

@@ -41,6 +41,7 @@ struct GradientEntry {
   double difference = 0.0;    ///< (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
   double complex_error = 0.0;
   double difference_error = 0.0;
+  bool kink = false;  ///< The function bends near x: it has no one derivative to compare with.
 };
 
 /// What a check found. Error of an entry = |a - c| / max(largest gradient of its tensor, 1e-6 x the largest over all).
@@ -52,8 +53,14 @@ struct GradientReport {
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
 
-  /// Fills the errors from the values.
+  /// Fills the errors from the values. Entries at a kink have no part in the worst errors.
   void judge();
+  /// True if every error is within its limit.
+  bool passed(double complex_limit = 1e-12, double difference_limit = 1e-7) const {
+    return worst_complex_error <= complex_limit && worst_difference_error <= difference_limit;
+  }
+  /// "operand 0[3]" for every entry at a kink.
+  std::vector<std::string> kinks() const;
   /// The `count` worst entries, one a line.
   std::string worst(std::size_t count) const;
 };
@@ -115,6 +122,29 @@ double central_difference(F& f, ParameterStore<double>& store, Index at, double 
   return sum / (12.0 * h);
 }
 
+/// True if <f, w> bends near the point: the slopes to the right and to the left differ by more than curvature explains,
+/// which shrinks with the step.
+template <class F>
+bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, std::uint64_t seed) {
+  const double x = store.values()[at];
+  const auto value = [&](double by) {
+    store.mutable_values()[at] = x + by;
+    const auto y = value_of(f, store);
+    const auto w = random_weights(static_cast<Index>(y.size()), seed);
+    double sum = 0.0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += w[i] * y[i];
+    return sum;
+  };
+  const double here = value(0.0);
+  const auto jump = [&](double step) { return std::abs(value(step) - 2.0 * here + value(-step)) / step; };
+  const double wide = jump(2.0 * h), narrow = jump(0.25 * h);  // a smooth function's second is an eighth of the first
+  store.mutable_values()[at] = x;
+  return wide > 1e-9 && (narrow > wide / 3.0 || narrow < wide / 30.0);
+}
+
+/// Throws Error if two evaluations differ: nothing can be said of the gradient of such a function.
+void require_repeatable(const std::vector<double>& first, const std::vector<double>& second);
+
 /// Gradient of <f, w> by the backward pass, added to what stands in the store.
 template <class S, class F>
 void add_gradient(F& f, const ParameterStore<S>& store, std::uint64_t seed) {
@@ -133,13 +163,15 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
 }  // namespace detail
 
 /// Checks the backward pass of f, a function of Inputs<S> for any scalar S that returns a dense Var<S>, at the given
-/// operands: in double, against the complex step and against central differences of <f, w> with random w.
+/// operands: in double, against the complex step and against central differences of <f, w> with random w. Names kinks;
+/// throws Error for a function that gives another value when it is asked again.
 template <class F>
 GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
                                const GradientCheckOptions& options = {}) {
   const ThreadScope one_thread(1);  // many evaluations of little things: a team would cost more than it brings
   auto real = detail::store_of<double>(operands);
   auto complex = detail::store_of<std::complex<double>>(operands);
+  detail::require_repeatable(detail::value_of(f, real), detail::value_of(f, real));
   real.allocate_gradients();
   detail::add_gradient(f, real, options.seed);
   GradientReport report;
@@ -147,11 +179,14 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
     const Random draw(options.seed, Stream::audit, static_cast<std::uint32_t>(p.offset) + 1);
     for (const Index i : detail::entries_to_check(p.shape.size(), options.entries, draw)) {
       const Index at = p.offset + i;
-      GradientEntry entry{p.name, i, real.gradients()[at], 0, 0, 0, 0};
+      GradientEntry entry{p.name, i, real.gradients()[at]};
       const double x = real.values()[at];
       entry.complex_step = detail::complex_step(f, complex, at, options.complex_step, options.seed);
       const double h = options.difference_step * std::max(1.0, std::abs(x));
       entry.difference = detail::central_difference(f, real, at, h, options.seed);
+      if (std::abs(entry.difference - entry.complex_step) > 1e-8 * std::abs(entry.complex_step)) {
+        entry.kink = detail::has_kink(f, real, at, h, options.seed);
+      }
       report.entries.push_back(entry);
     }
   }
