@@ -88,6 +88,7 @@ void Graph<S>::finish(int id, std::span<const int> saved, void* closure, void (*
   for (const int read : saved) {
     if (read >= 0) ++node(read).readers;
   }
+  for (GraphObserver<S>* observer : observers_) observer->after_forward(*this, id);
 }
 
 template <class S>
@@ -130,7 +131,10 @@ void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
   for (int id = static_cast<int>(nodes_.size()) - 1; id >= 0; --id) {
     Node<S>& n = node(id);
     if (!n.run) continue;
-    if (n.gradient.data) n.run(*this, n);
+    if (n.gradient.data) {
+      n.run(*this, n);
+      for (GraphObserver<S>* observer : observers_) observer->after_backward(*this, id);
+    }
     finish_backward(id);
   }
 }

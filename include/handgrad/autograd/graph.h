@@ -40,6 +40,20 @@ struct Node {
   Index version_read = 0;
 };
 
+template <class S>
+class Graph;
+
+/// Sees every operation of a tape as it is done: for traces and statistics. What it reads it must not keep.
+template <class S>
+class GraphObserver {
+ public:
+  virtual ~GraphObserver() = default;
+  /// Node `id` has its value; its inputs' values are still there.
+  virtual void after_forward(Graph<S>&, int /*id*/) {}
+  /// The backward pass of node `id` has added to its inputs' gradients; its own gradient is still there.
+  virtual void after_backward(Graph<S>&, int /*id*/) {}
+};
+
 /// What a Tape and its Vars share: the list of nodes, their memory and the one walk backward. Order and storage, no
 /// calculus. It lives until the tape and the last handle are gone.
 template <class S>
@@ -55,6 +69,8 @@ class Graph {
   View<S> gradient_of(const NodePart& part);
   View<S> gradient_of(Node<S>& node);
   View<const S> value_of(const NodePart& part) { return {value(part.id) + part.offset, part.shape, part.strides}; }
+  /// The path of scopes that a node was made in: "blocks/3/attention".
+  const std::string& scope_of(int id) { return scopes_[static_cast<std::size_t>(node(id).scope)]; }
   Arena& arena() { return arena_; }
   bool recording() const { return recording_; }
 
@@ -88,6 +104,7 @@ class Graph {
   std::vector<Scratch> scratch_;
   std::vector<std::string> scopes_{""};
   std::map<std::pair<int, std::string>, int, std::less<>> scope_ids_;
+  std::vector<GraphObserver<S>*> observers_;
   int scope_ = 0;
   Index generation_ = 1;
   Index handles_ = 0;

@@ -61,6 +61,10 @@ class Tape {
     int before_;
   };
 
+  /// Borrowed; told of every operation until unobserve().
+  void observe(GraphObserver<S>& observer) { graph_->observers_.push_back(&observer); }
+  void unobserve(GraphObserver<S>& observer) { std::erase(graph_->observers_, &observer); }
+
   /// From now on memory is filled with NaN before it is handed out: whoever reads what was never written is found.
   void poison_memory() { graph_->pool_.set_poison(true); }
 
