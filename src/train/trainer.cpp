@@ -179,14 +179,7 @@ EvaluationReport Trainer<S>::evaluate() {
   report.step = loop_.step;
   report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
                                        config_.train.batch_size, evaluation_tape_);
-  report.is_best = is_finite(report.validation.loss) && report.validation.loss < loop_.best_loss;
-  if (report.is_best) {
-    loop_.best_loss = report.validation.loss;
-    loop_.best_step = loop_.step;
-    loop_.evaluations_since_best = 0;
-  } else {
-    ++loop_.evaluations_since_best;
-  }
+  report.is_best = note_evaluation(loop_, report.validation.loss);
   for (TrainObserver* observer : observers_) observer->on_evaluation(report);
   return report;
 }
