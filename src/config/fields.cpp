@@ -151,7 +151,8 @@ void add_rhythms(Drafts& drafts) {
   TableBuilder eval(drafts, "eval", &Config::eval, ResumeClass::free);
   eval.integer("every", &EvalConfig::every, {1, most_steps}, "Evaluate every so many updates, and after the last.")
       .elsewhere({"eval_interval", "interval"});
-  eval.integer("batches", &EvalConfig::batches, {1, million}, "Batches of an evaluation, always the same ones.")
+  eval.integer("batches", &EvalConfig::batches, {1, million},
+               "Length of an evaluation: windows of so many updates (batch_size x accumulation), always the same ones.")
       .elsewhere({"eval_iters"});
   eval.integer("patience", &EvalConfig::patience, {0, million},
                "Stop after so many evaluations without a new best; 0: never.")

@@ -85,7 +85,7 @@ Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
   inputs_.resize(tokens);
   targets_.resize(tokens);
   evaluation_starts_ = evaluation_starts(static_cast<Index>(source_.validation().size()), config_.model.context,
-                                         config_.eval.batches * config_.train.batch_size);
+                                         config_.eval.batches * config_.train.batch_size * config_.train.accumulation);
 }
 
 template <class S>
