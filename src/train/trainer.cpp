@@ -53,6 +53,7 @@ Config completed(Config config, const Tokenizer& tokenizer) {
                                   tokenizer.name(), tokenizer.vocab_size(), config.model.vocab_size));
   }
   config.model.vocab_size = tokenizer.vocab_size();
+  validate(config);
   return resolve(std::move(config));
 }
 

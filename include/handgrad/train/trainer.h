@@ -100,7 +100,7 @@ class Trainer {
 };
 
 /// The config with vocab_size taken from the tokenizer, and n_kv_heads and d_ff filled in. Throws ConfigError if it
-/// names another vocab_size.
+/// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
 
 /// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
