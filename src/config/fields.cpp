@@ -114,9 +114,9 @@ void add_optimizer(Drafts& drafts) {
            "adamw, or sgd with momentum.")
       .on_resume(ResumeClass::same)
       .elsewhere({"kind", "optimizer"});
-  t.real("lr", &OptimizerConfig::lr, closed(0, 100), "Learning rate at its peak.")
+  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Learning rate at its peak.")
       .elsewhere({"learning_rate", "max_lr"});
-  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 100), "Learning rate at the end of a schedule that falls.")
+  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 1e9), "Learning rate at the end of a schedule that falls.")
       .elsewhere({"final_lr"});
   t.real("beta1", &OptimizerConfig::beta1, below(0, 1), "adamw: memory of the gradient's mean.");
   t.real("beta2", &OptimizerConfig::beta2, below(0, 1), "adamw: memory of the gradient's square.");
