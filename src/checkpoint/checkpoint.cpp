@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/math.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
@@ -66,6 +68,14 @@ void take_tensor(const Container& container, const std::string& path, const Para
   std::copy(values.begin(), values.end(), flat + p.offset);
 }
 
+// Datasets below `group` that belong to nothing.
+template <class Known>
+void complain_of_unknown(const Container& container, std::string_view group, Known known, std::string& complaints) {
+  for (const DatasetEntry& entry : container.datasets()) {
+    if (entry.path.starts_with(group) && !known(entry.path)) complaints += fmt::format("; {} is unknown", entry.path);
+  }
+}
+
 void refuse(const Container& container, const std::string& complaints) {
   if (!complaints.empty()) throw CheckpointError(fmt::format("{}: {}", container.name(), complaints.substr(2)));
 }
@@ -116,6 +126,13 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
     throw CheckpointError(fmt::format("{}: a tokenizer of {} tokens does not fit a vocabulary of {}", name,
                                       tokenizer_->vocab_size(), config_.model.vocab_size));
   }
+  std::string complaints;
+  const auto known = [](const std::string& path) {
+    return path == "/config" || path == "/tokenizer/code_points" || path.starts_with("/model/") ||
+           path.starts_with("/optimizer/");
+  };
+  complain_of_unknown(container_, "/", known, complaints);
+  refuse(container_, complaints);
   loop_.step = container_.attribute<std::int64_t>("/loop", "step");
   loop_.updates = container_.attribute<std::int64_t>("/loop", "updates");
   loop_.tokens = container_.attribute<std::int64_t>("/loop", "tokens");
@@ -136,11 +153,9 @@ void Checkpoint::restore(ParameterStore<S>& parameters) const {
   std::string complaints;
   S* values = parameters.mutable_values();
   for (const Parameter& p : parameters.parameters()) take_tensor(container_, model_path(p), p, values, complaints);
-  for (const DatasetEntry& entry : container_.datasets()) {
-    if (entry.path.starts_with("/model/") && !parameters.find(entry.path.substr(7))) {
-      complaints += fmt::format("; {} is unknown", entry.path);
-    }
-  }
+  complain_of_unknown(
+      container_, "/model/", [&](const std::string& path) { return parameters.find(path.substr(7)) != nullptr; },
+      complaints);
   refuse(container_, complaints);
 }
 
@@ -160,6 +175,12 @@ void Checkpoint::restore(const ParameterStore<S>& parameters, Optimizer<S>& opti
       take_tensor(container_, state_path(p, names[i]), p, optimizer.state(i), complaints);
     }
   }
+  const auto known = [&](const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const bool state = std::any_of(names.begin(), names.end(), [&](const char* n) { return path.substr(slash + 1) == n; });
+    return state && slash > 11 && parameters.find(path.substr(11, slash - 11));
+  };
+  complain_of_unknown(container_, "/optimizer/", known, complaints);
   refuse(container_, complaints);
   optimizer.set_updates(loop_.updates);
 }
