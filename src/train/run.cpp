@@ -74,7 +74,7 @@ void Run::save() {
   const std::string links = folder_ + "/checkpoints/";
   replace_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
   if (loop.best_step == loop.step) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
-  retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop.best_step);
+  retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop);
   saved_step_ = loop.step;
 }
 
