@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "command.h"
 
@@ -75,6 +77,8 @@ int run(const Arguments& arguments) {
     return fail(error.what(), out_of_memory);
   } catch (const Error& error) {  // usage, config, ranges, shapes
     return fail(error.what(), usage);
+  } catch (const std::system_error& error) {  // standard output, most likely: closed, or its disk full
+    return fail(error.what(), files_and_data);
   } catch (const std::bad_alloc&) {
     return fail("memory: an allocation failed", out_of_memory);
   }
@@ -83,4 +87,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 }  // namespace handgrad::cli
 
-int main(int argc, char** argv) { return handgrad::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  // A file that would grow beyond a limit is then an error of the write, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return handgrad::cli::run({argv + 1, argv + argc});
+}
