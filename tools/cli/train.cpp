@@ -50,6 +50,7 @@ Request read_request(const cxxopts::ParseResult& values) {
 // The run folder that a checkpoint path belongs to; empty if to none.
 std::string run_of(const std::string& path) {
   if (is_run_folder(path)) return path;
+  if (files::path(path).filename() == "checkpoints") return files::path(path).parent_path().string();
   const files::path parent = files::path(path).parent_path();
   return parent.filename() == "checkpoints" ? parent.parent_path().string() : "";
 }
@@ -109,7 +110,7 @@ void check_folder_is_free(const Request& request, const std::string& folder) {
   if (!is_run_folder(folder)) {
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
-  if (!checkpoint_steps(folder).empty()) {
+  if (request.resume.empty() && !checkpoint_steps(folder).empty()) {
     throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
   }
 }
@@ -126,6 +127,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const Request& request, const std
   if (request.resume == "auto") {
     NewestCheckpoint newest = newest_checkpoint(folder);
     for (const std::string& passed : newest.passed_over) note("note: passed over " + passed);
+    if (!newest.checkpoint && !newest.passed_over.empty()) note("note: no checkpoint is whole; starting from the beginning");
     return std::move(newest.checkpoint);
   }
   FoundCheckpoint found = find_checkpoint(request.resume);
