@@ -103,6 +103,10 @@ class Trainer {
 /// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
 
+/// The optimiser that a config asks for.
+template <class S>
+std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store);
+
 /// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
 Index expected_memory_bytes(const Config& completed, Index parameters);
 
