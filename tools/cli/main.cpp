@@ -65,7 +65,9 @@ int fail(const std::string& message, int code) {
 int run(const Arguments& arguments) {
   try {
     const int code = dispatch(arguments);
-    if (std::fflush(stdout) != 0) return fail("stdout: cannot be written", files_and_data);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return fail("cannot write to standard output", files_and_data);
+    }
     return code;
   } catch (const NonFiniteError& error) {
     return fail(error.what(), non_finite);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -158,8 +159,9 @@ void print_start(const Trainer<float>& trainer, const std::string& folder, int t
   fmt::print("{}: {} parameters, vocabulary {} ({}), {} training and {} validation tokens\n", folder, parameters,
              config.model.vocab_size, trainer.source().tokenizer().name(), trainer.source().train().size(),
              trainer.source().validation().size());
-  fmt::print("{} threads, {}, seed {}, about {:.0f} MB of memory\n", threads, gemm_kernel_name(), config.train.seed,
-             static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6);
+  fmt::print("{} thread{}, {}, seed {}, about {:.0f} MB of memory\n", threads, threads == 1 ? "" : "s",
+             gemm_kernel_name(), config.train.seed,
+             std::ceil(static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6));
   if (trainer.loop().step > 0) fmt::print("going on after step {}\n", trainer.loop().step);
   std::fflush(stdout);
 }
