@@ -50,7 +50,8 @@ Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
   logged_tokens_ = trainer_.loop().tokens;
   // A run that goes on in another folder has nothing there yet.
   std::error_code error;
-  if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error)) saved_step_ = trainer_.loop().step;
+  if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error))
+    saved_step_ = trainer_.loop().step;
 }
 
 StepReport Run::advance() {

@@ -9,11 +9,13 @@
 
 namespace handgrad::cli {
 
-cxxopts::Options make_options(const std::string& command, const std::string& purpose, const std::string& positional_help) {
+cxxopts::Options make_options(const std::string& command, const std::string& purpose,
+                              const std::string& positional_help) {
   cxxopts::Options options("handgrad " + command, purpose);
   options.custom_help("[OPTION]...").positional_help(positional_help).set_width(100);
-  options.add_options()("h,help", "Show this help")("threads", "Threads (default: OMP_NUM_THREADS, else the cores allowed)",
-                                                    cxxopts::value<int>(), "N")("q,quiet", "Print nothing but results and errors");
+  options.add_options()("h,help", "Show this help")(
+      "threads", "Threads (default: OMP_NUM_THREADS, else the cores allowed)", cxxopts::value<int>(), "N")(
+      "q,quiet", "Print nothing but results and errors");
   return options;
 }
 
@@ -53,7 +55,8 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
     }
     return parsed;
   } catch (const cxxopts::exceptions::incorrect_argument_type&) {
-    throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, malformed_value(options, arguments), command));
+    throw UsageError(
+        fmt::format("{}: {}; see handgrad {} --help", command, malformed_value(options, arguments), command));
   } catch (const cxxopts::exceptions::exception& error) {
     throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, error.what(), command));
   }

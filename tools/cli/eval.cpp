@@ -30,9 +30,10 @@ std::vector<TokenId> tokens_of(const Checkpoint& checkpoint, const std::vector<s
 int run_eval(const Arguments& arguments) {
   cxxopts::Options options = make_options(
       "eval", "Loss, perplexity and bits per byte over a whole text, by default the validation part.", "CHECKPOINT");
-  options.add_options()("data", "A text file or folder; may be repeated", cxxopts::value<std::vector<std::string>>(), "FILE")(
-      "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
-      "checkpoint", "", cxxopts::value<std::string>());
+  options.add_options()("data", "A text file or folder; may be repeated", cxxopts::value<std::vector<std::string>>(),
+                        "FILE")("json", "Print one JSON object, or write it to FILE",
+                                cxxopts::value<std::string>()->implicit_value(""),
+                                "FILE")("checkpoint", "", cxxopts::value<std::string>());
   options.parse_positional({"checkpoint"});
   const Parsed parsed = parse(options, "eval", arguments);
   if (parsed.help) return done;
@@ -53,9 +54,12 @@ int run_eval(const Arguments& arguments) {
                result.bits_per_byte);
   }
   if (parsed.values.count("json") > 0) {
-    const nlohmann::ordered_json json = {{"checkpoint", found.checkpoint.path()}, {"step", found.checkpoint.loop().step},
-                                         {"tokens", result.tokens},               {"loss", result.loss},
-                                         {"perplexity", result.perplexity()},     {"bits_per_byte", result.bits_per_byte}};
+    const nlohmann::ordered_json json = {{"checkpoint", found.checkpoint.path()},
+                                         {"step", found.checkpoint.loop().step},
+                                         {"tokens", result.tokens},
+                                         {"loss", result.loss},
+                                         {"perplexity", result.perplexity()},
+                                         {"bits_per_byte", result.bits_per_byte}};
     write_json(parsed.values, json.dump());
   }
   return done;

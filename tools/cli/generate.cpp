@@ -53,18 +53,19 @@ int run_generate(const Arguments& arguments) {
       "prompt-file", "The same from a file, or - for standard input", cxxopts::value<std::string>(), "FILE")(
       "n,tokens", "At most so many tokens", cxxopts::value<Index>()->default_value("400"), "N")(
       "temperature", "0: always the likeliest token; 1: as the model says; higher: bolder",
-      cxxopts::value<double>()->default_value("0.8"), "T")(
-      "top-k", "Only the k likeliest tokens; 0: all", cxxopts::value<Index>()->default_value("0"), "K")(
-      "top-p", "Then the fewest of them that reach probability p together", cxxopts::value<double>()->default_value("1"), "P")(
-      "seed", "The same seed writes the same text", cxxopts::value<std::uint64_t>()->default_value("1"), "N")(
+      cxxopts::value<double>()->default_value("0.8"),
+      "T")("top-k", "Only the k likeliest tokens; 0: all", cxxopts::value<Index>()->default_value("0"), "K")(
+      "top-p", "Then the fewest of them that reach probability p together",
+      cxxopts::value<double>()->default_value("1"),
+      "P")("seed", "The same seed writes the same text", cxxopts::value<std::uint64_t>()->default_value("1"), "N")(
       "stop", "End before this text", cxxopts::value<std::string>()->default_value(""), "TEXT")(
       "stop-at-context", "End when the context is full, instead of forgetting its first half")(
       "checkpoint", "", cxxopts::value<std::string>());
   options.parse_positional({"checkpoint"});
   const Parsed parsed = parse(options, "generate", arguments);
   if (parsed.help) return done;
-  const std::string path = required_argument(parsed.values, "checkpoint",
-                                             "generate: a CHECKPOINT is needed; see handgrad generate --help");
+  const std::string path =
+      required_argument(parsed.values, "checkpoint", "generate: a CHECKPOINT is needed; see handgrad generate --help");
   const TextOptions text = read_options(parsed.values);
   const std::string prompt = read_prompt(parsed.values);
   const ThreadScope scope(wanted_threads(parsed.values));

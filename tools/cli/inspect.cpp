@@ -90,7 +90,8 @@ int verify(const std::string& path) {
 }  // namespace
 
 int run_inspect(const Arguments& arguments) {
-  cxxopts::Options options = make_options("inspect", "Shows what is in a checkpoint: config, step, tensors, seal.", "FILE");
+  cxxopts::Options options =
+      make_options("inspect", "Shows what is in a checkpoint: config, step, tensors, seal.", "FILE");
   options.add_options()("verify", "Only check it: exit code 0 if it is sound, 1 if not")(
       "reseal", "Seal a file that another program has edited: the one act that trusts such a file")(
       "states", "Show the optimiser's tensors, too")("file", "", cxxopts::value<std::string>());
@@ -105,7 +106,8 @@ int run_inspect(const Arguments& arguments) {
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }
-  const Container container = std::filesystem::is_directory(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
+  const Container container =
+      std::filesystem::is_directory(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
   fmt::print("{}: {} bytes, seal sound, {} datasets, {} parameters\n", container.name(), container.bytes().size(),
              container.datasets().size(), parameters_in(container));
   print_attributes(container);

@@ -49,8 +49,8 @@ int dispatch(const Arguments& arguments) {
     fmt::print("handgrad {}\n", HANDGRAD_VERSION);
     return done;
   }
-  const auto* found = std::find_if(std::begin(commands), std::end(commands),
-                                   [&](const Command& c) { return arguments[0] == c.name; });
+  const auto* found =
+      std::find_if(std::begin(commands), std::end(commands), [&](const Command& c) { return arguments[0] == c.name; });
   if (found == std::end(commands)) {
     throw UsageError(fmt::format("there is no command \"{}\"; see handgrad --help", arguments[0]));
   }

@@ -12,7 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 std::size_t terminal_width() {
   winsize size{};
@@ -23,7 +25,8 @@ std::size_t terminal_width() {
 
 std::string clock_time(double seconds) {
   const auto s = static_cast<Index>(std::max(0.0, seconds) + 0.5);
-  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : fmt::format("{}:{:02}", s / 60, s % 60);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
 Progress::Progress(const Config& config, Index first_step, bool quiet)
@@ -51,7 +54,8 @@ void Progress::line(const std::string& text) {
 
 std::string Progress::bar(const StepReport& report) const {
   const auto now = Clock::now();
-  const double rate = static_cast<double>(report.tokens - tokens_at_start_) / std::max(1e-9, seconds(rate_started_, now));
+  const double rate =
+      static_cast<double>(report.tokens - tokens_at_start_) / std::max(1e-9, seconds(rate_started_, now));
   const double per_step = seconds(started_, now) / static_cast<double>(report.step - first_step_);
   const double left = per_step * static_cast<double>(config_.train.steps - report.step);
   const std::string text = fmt::format(" {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tokens/s  {} left", report.step,

@@ -62,7 +62,8 @@ std::string output_folder(const Request& request) {
     const std::string run = run_of(request.resume);
     if (!run.empty()) return run;
   }
-  if (request.config_path.empty()) throw UsageError("train: --out DIR is needed, since the checkpoint lies in no run folder");
+  if (request.config_path.empty())
+    throw UsageError("train: --out DIR is needed, since the checkpoint lies in no run folder");
   // DIR/config.toml is the same run as DIR.
   const files::path config(request.config_path);
   if (config.filename() == "config.toml" && is_run_folder(config.parent_path().string())) {
@@ -86,10 +87,10 @@ Config with_model_of(const Checkpoint& checkpoint, const ParsedConfig& parsed) {
   merged.model = checkpoint.config().model;
   merged.tokenizer = checkpoint.config().tokenizer;
   for (const auto& [key, take] : std::initializer_list<std::pair<const char*, void (*)(Config&, const Config&)>>{
-           {"model.dropout", [](Config& to, const Config& from) { to.model.dropout = from.model.dropout; }},
-           {"model.attention", [](Config& to, const Config& from) { to.model.attention = from.model.attention; }},
+           {"model.dropout", [](Config&to, const Config&from) { to.model.dropout = from.model.dropout; }},
+           {"model.attention", [](Config&to, const Config&from) { to.model.attention = from.model.attention; }},
            {"model.logits_budget_mb",
-            [](Config& to, const Config& from) { to.model.logits_budget_mb = from.model.logits_budget_mb; }}}) {
+            [](Config&to, const Config&from) { to.model.logits_budget_mb = from.model.logits_budget_mb; }}}) {
     if (parsed.given.count(key) > 0) take(merged, config);
   }
   for (const ConfigDifference& difference : resume_differences(merged, config)) {
@@ -128,16 +129,18 @@ std::optional<Checkpoint> checkpoint_to_resume(const Request& request, const std
   if (request.resume == "auto") {
     NewestCheckpoint newest = newest_checkpoint(folder);
     for (const std::string& passed : newest.passed_over) note("note: passed over " + passed);
-    if (!newest.checkpoint && !newest.passed_over.empty()) note("note: no checkpoint is whole; starting from the beginning");
+    if (!newest.checkpoint && !newest.passed_over.empty())
+      note("note: no checkpoint is whole; starting from the beginning");
     return std::move(newest.checkpoint);
   }
   FoundCheckpoint found = find_checkpoint(request.resume);
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const std::vector<Index> steps = checkpoint_steps(folder);
   if (request.resume != folder && !steps.empty() && steps.front() > found.checkpoint.loop().step) {
-    throw DataError(fmt::format("{}: holds a later checkpoint (step {}) than the one to resume (step {}); choose another "
-                                "folder with --out",
-                                folder, steps.front(), found.checkpoint.loop().step));
+    throw DataError(
+        fmt::format("{}: holds a later checkpoint (step {}) than the one to resume (step {}); choose another "
+                    "folder with --out",
+                    folder, steps.front(), found.checkpoint.loop().step));
   }
   return std::move(found.checkpoint);
 }
@@ -146,7 +149,8 @@ Trainer<float> resumed_trainer(const Checkpoint& checkpoint, const Config& reque
   const Config before = checkpoint.config();
   DataSource source = DataSource::load(requested, checkpoint.tokenizer());
   if (!quiet) {
-    for (const ConfigDifference& d : check_resume(before, completed(requested, source.tokenizer()), checkpoint.loop().step)) {
+    for (const ConfigDifference& d :
+         check_resume(before, completed(requested, source.tokenizer()), checkpoint.loop().step)) {
       fmt::print("{}: {} -> {}\n", d.key, d.stored, d.requested);
     }
   }
@@ -196,7 +200,8 @@ int train(const Request& request, int threads) {
     trainer.emplace(new_trainer(request, parsed));
   }
   if (trainer->done()) {
-    if (!request.quiet) fmt::print("{}: finished at step {}; --set train.steps=N extends it\n", folder, trainer->loop().step);
+    if (!request.quiet)
+      fmt::print("{}: finished at step {}; --set train.steps=N extends it\n", folder, trainer->loop().step);
     return done;
   }
   if (!request.quiet) print_start(*trainer, folder, threads);
@@ -227,11 +232,12 @@ int run_train(const Arguments& arguments) {
   options.add_options()("set", "Set a key of the config: model.dropout=0.1; may be repeated",
                         cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "out", "Run folder (default: runs/<name of the config>)", cxxopts::value<std::string>(), "DIR")(
-      "resume", "Go on with a run: auto (the run folder's newest checkpoint, or from the start), a run folder or a checkpoint",
+      "resume",
+      "Go on with a run: auto (the run folder's newest checkpoint, or from the start), a run folder or a checkpoint",
       cxxopts::value<std::string>(), "auto|PATH")(
       "init", "Begin from a checkpoint's weights, tokenizer and model keys, with a fresh optimiser (fine-tuning)",
-      cxxopts::value<std::string>(), "CHECKPOINT")("overwrite", "Replace the run that the folder holds")(
-      "config", "", cxxopts::value<std::string>());
+      cxxopts::value<std::string>(),
+      "CHECKPOINT")("overwrite", "Replace the run that the folder holds")("config", "", cxxopts::value<std::string>());
   options.parse_positional({"config"});
   const Parsed parsed = parse(options, "train", arguments);
   if (parsed.help) return done;
