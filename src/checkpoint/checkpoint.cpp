@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/math.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
@@ -60,14 +62,23 @@ void take_tensor(const Container& container, const std::string& path, const Para
   const std::span<const S> values = container.values<S>(path);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!is_finite(values[i])) {
-      throw CheckpointError(fmt::format("{}: {}[{}] is {}", container.name(), path, i, values[i]));
+      throw CheckpointError(fmt::format("cannot load {}: {}[{}] is {}", container.name(), path, i, values[i]));
     }
   }
   std::copy(values.begin(), values.end(), flat + p.offset);
 }
 
+// Datasets below `group` that belong to nothing.
+template <class Known>
+void complain_of_unknown(const Container& container, std::string_view group, Known known, std::string& complaints) {
+  for (const DatasetEntry& entry : container.datasets()) {
+    if (entry.path.starts_with(group) && !known(entry.path)) complaints += fmt::format("; {} is unknown", entry.path);
+  }
+}
+
 void refuse(const Container& container, const std::string& complaints) {
-  if (!complaints.empty()) throw CheckpointError(fmt::format("{}: {}", container.name(), complaints.substr(2)));
+  if (!complaints.empty())
+    throw CheckpointError(fmt::format("cannot load {}: {}", container.name(), complaints.substr(2)));
 }
 
 }  // namespace
@@ -99,8 +110,8 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
 Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   const std::string& name = container_.name();
   try {
-    config_ = parse_config(container_.text("/config"), name, "/").config;
-    validate(config_, name);
+    config_ = parse_config(container_.text("/config"), "/config", "/").config;
+    validate(config_, "/config");
     std::vector<std::uint32_t> code_points;
     if (container_.find("/tokenizer/code_points")) {
       const auto stored = container_.values<std::uint32_t>("/tokenizer/code_points");
@@ -110,12 +121,19 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   } catch (const CheckpointError&) {
     throw;
   } catch (const Error& error) {
-    throw CheckpointError(fmt::format("{}: no checkpoint of handgrad: {}", name, error.what()));
+    throw CheckpointError(fmt::format("cannot load {}: {}", name, error.what()));
   }
   if (config_.model.vocab_size != tokenizer_->vocab_size()) {
-    throw CheckpointError(fmt::format("{}: a tokenizer of {} tokens does not fit a vocabulary of {}", name,
+    throw CheckpointError(fmt::format("cannot load {}: a tokenizer of {} tokens does not fit a vocabulary of {}", name,
                                       tokenizer_->vocab_size(), config_.model.vocab_size));
   }
+  std::string complaints;
+  const auto known = [](const std::string& path) {
+    return path == "/config" || path == "/tokenizer/code_points" || path.starts_with("/model/") ||
+           path.starts_with("/optimizer/");
+  };
+  complain_of_unknown(container_, "/", known, complaints);
+  refuse(container_, complaints);
   loop_.step = container_.attribute<std::int64_t>("/loop", "step");
   loop_.updates = container_.attribute<std::int64_t>("/loop", "updates");
   loop_.tokens = container_.attribute<std::int64_t>("/loop", "tokens");
@@ -124,7 +142,7 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   loop_.evaluations_since_best = container_.attribute<std::int64_t>("/loop", "evaluations_since_best");
   if (loop_.step < 0 || loop_.updates < 0 || loop_.updates > loop_.step || loop_.tokens < 0 || loop_.best_step < 0 ||
       loop_.evaluations_since_best < 0) {
-    throw CheckpointError(fmt::format("{}: the loop's counters contradict each other", name));
+    throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", name));
   }
   data_fingerprint_ = static_cast<std::uint64_t>(container_.attribute<std::int64_t>("/data", "fingerprint"));
 }
@@ -136,11 +154,9 @@ void Checkpoint::restore(ParameterStore<S>& parameters) const {
   std::string complaints;
   S* values = parameters.mutable_values();
   for (const Parameter& p : parameters.parameters()) take_tensor(container_, model_path(p), p, values, complaints);
-  for (const DatasetEntry& entry : container_.datasets()) {
-    if (entry.path.starts_with("/model/") && !parameters.find(entry.path.substr(7))) {
-      complaints += fmt::format("; {} is unknown", entry.path);
-    }
-  }
+  complain_of_unknown(
+      container_, "/model/", [&](const std::string& path) { return parameters.find(path.substr(7)) != nullptr; },
+      complaints);
   refuse(container_, complaints);
 }
 
@@ -160,6 +176,13 @@ void Checkpoint::restore(const ParameterStore<S>& parameters, Optimizer<S>& opti
       take_tensor(container_, state_path(p, names[i]), p, optimizer.state(i), complaints);
     }
   }
+  const auto known = [&](const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const bool state =
+        std::any_of(names.begin(), names.end(), [&](const char* n) { return path.substr(slash + 1) == n; });
+    return state && slash > 11 && parameters.find(path.substr(11, slash - 11));
+  };
+  complain_of_unknown(container_, "/optimizer/", known, complaints);
   refuse(container_, complaints);
   optimizer.set_updates(loop_.updates);
 }

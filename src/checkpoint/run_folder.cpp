@@ -73,12 +73,13 @@ bool is_run_folder(const std::string& folder) {
   return files::exists(folder + "/config.toml", error) || files::is_directory(folder + "/checkpoints", error);
 }
 
-void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, Index best_step) {
+void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop) {
   Index kept = 0;
   for (const Index step : checkpoint_steps(run_folder)) {
+    if (step > loop.step) continue;
     if (kept < keep) {
       ++kept;
-    } else if (step != best_step) {
+    } else if (step != loop.best_step) {
       remove_file(fs, checkpoint_path(run_folder, step));
     }
   }

@@ -114,9 +114,9 @@ void add_optimizer(Drafts& drafts) {
            "adamw, or sgd with momentum.")
       .on_resume(ResumeClass::same)
       .elsewhere({"kind", "optimizer"});
-  t.real("lr", &OptimizerConfig::lr, closed(0, 100), "Learning rate at its peak.")
+  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Learning rate at its peak.")
       .elsewhere({"learning_rate", "max_lr"});
-  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 100), "Learning rate at the end of a schedule that falls.")
+  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 1e9), "Learning rate at the end of a schedule that falls.")
       .elsewhere({"final_lr"});
   t.real("beta1", &OptimizerConfig::beta1, below(0, 1), "adamw: memory of the gradient's mean.");
   t.real("beta2", &OptimizerConfig::beta2, below(0, 1), "adamw: memory of the gradient's square.");
@@ -151,7 +151,8 @@ void add_rhythms(Drafts& drafts) {
   TableBuilder eval(drafts, "eval", &Config::eval, ResumeClass::free);
   eval.integer("every", &EvalConfig::every, {1, most_steps}, "Evaluate every so many updates, and after the last.")
       .elsewhere({"eval_interval", "interval"});
-  eval.integer("batches", &EvalConfig::batches, {1, million}, "Batches of an evaluation, always the same ones.")
+  eval.integer("batches", &EvalConfig::batches, {1, million},
+               "Length of an evaluation: windows of so many updates (batch_size x accumulation), always the same ones.")
       .elsewhere({"eval_iters"});
   eval.integer("patience", &EvalConfig::patience, {0, million},
                "Stop after so many evaluations without a new best; 0: never.")

@@ -42,12 +42,12 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
                          : static_cast<Index>(all.size());
   std::partial_sort(all.begin(), all.begin() + keep, all.end(), likelier);
   all.resize(static_cast<std::size_t>(keep));
-  if (options.temperature == 0.0) return {{all[0].token, 1.0}};
-
   const double largest = all[0].probability;
   if (largest == -std::numeric_limits<double>::infinity()) {
     throw NonFiniteError("sampling: every logit is -infinity");
   }
+  if (options.temperature == 0.0) return {{all[0].token, 1.0}};
+
   double total = 0.0;
   for (Candidate& c : all) {
     c.probability = std::exp((c.probability - largest) / options.temperature);
@@ -55,7 +55,9 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
   }
   double reached = 0.0;
   std::size_t count = 0;
-  while (count < all.size() && (count == 0 || reached < options.top_p * total * (1.0 - 1e-12))) {
+  // With p = 1 all stay, however unlikely.
+  const double wanted = options.top_p < 1.0 ? options.top_p * total * (1.0 - 1e-12) : 2.0 * total;
+  while (count < all.size() && (count == 0 || reached < wanted)) {
     reached += all[count++].probability;
   }
   all.resize(count);

@@ -1,5 +1,7 @@
 #include "handgrad/train/data_source.h"
 
+#include <fmt/format.h>
+
 #include "handgrad/core/errors.h"
 #include "handgrad/core/hash.h"
 #include "handgrad/text/corpus.h"
@@ -10,8 +12,13 @@ namespace {
 
 using SharedTokens = std::shared_ptr<const std::vector<TokenId>>;
 
-SharedTokens encode(const Tokenizer& tokenizer, std::string_view text) {
-  return std::make_shared<const std::vector<TokenId>>(tokenizer.encode(text));
+// `source` says in messages where the text comes from.
+SharedTokens encode(const Tokenizer& tokenizer, std::string_view text, std::string_view source) {
+  try {
+    return std::make_shared<const std::vector<TokenId>>(tokenizer.encode(text));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", source, error.what()));
+  }
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const Config& config, std::string_view text) {
@@ -39,8 +46,9 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
   if (config.data.validation_files.empty()) return from_text(config, text, std::move(tokenizer));
   DataSource source;
   source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, text);
-  source.tokens_ = encode(*source.tokenizer_, text);
-  source.validation_tokens_ = encode(*source.tokenizer_, read_text(config.data.validation_files, characters));
+  source.tokens_ = encode(*source.tokenizer_, text, "data.files");
+  source.validation_tokens_ =
+      encode(*source.tokenizer_, read_text(config.data.validation_files, characters), "data.validation_files");
   const TokenSplit split = split_as_given(*source.tokens_, *source.validation_tokens_, config.model.context);
   source.train_ = split.train;
   source.validation_ = split.validation;
@@ -52,7 +60,7 @@ DataSource DataSource::from_text(const Config& config, std::string_view text,
                                  std::shared_ptr<const Tokenizer> tokenizer) {
   DataSource source;
   source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, text);
-  source.tokens_ = encode(*source.tokenizer_, text);
+  source.tokens_ = encode(*source.tokenizer_, text, "data.files");
   const TokenSplit split = split_by_fraction(*source.tokens_, config.data.validation_fraction, config.model.context);
   source.train_ = split.train;
   source.validation_ = split.validation;

@@ -1,5 +1,7 @@
 #include "handgrad/train/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -54,7 +56,7 @@ Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& token
 Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                         Index batch_size) {
   const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
-  if (count < 2) throw DataError("evaluation: a text of at least two tokens is needed");
+  if (count < 2) throw DataError(fmt::format("evaluation: a text of at least two tokens is needed, got {}", count));
   Tape<float> tape(false);
   Totals totals;
   std::vector<Index> starts;

@@ -48,7 +48,10 @@ Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
     metrics_->truncate(kept_prefix(rows, [&](std::string_view row) { return row_is_kept(row, trainer_.loop().step); }));
   }
   logged_tokens_ = trainer_.loop().tokens;
-  if (trainer_.loop().step > 0) saved_step_ = trainer_.loop().step;
+  // A run that goes on in another folder has nothing there yet.
+  std::error_code error;
+  if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error))
+    saved_step_ = trainer_.loop().step;
 }
 
 StepReport Run::advance() {
@@ -73,8 +76,9 @@ void Run::save() {
   trainer_.save(checkpoint_path(folder_, loop.step), fs_);
   const std::string links = folder_ + "/checkpoints/";
   replace_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
-  if (loop.best_step == loop.step) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
-  retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop.best_step);
+  const bool best = loop.best_step == loop.step && is_finite(loop.best_loss);
+  if (best) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
+  retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop);
   saved_step_ = loop.step;
 }
 

@@ -29,16 +29,6 @@ Schedule schedule_of(const Config& config) {
   return schedule;
 }
 
-template <class S>
-std::unique_ptr<Optimizer<S>> optimizer_of(const Config& config, const ParameterStore<S>& store) {
-  const OptimizerConfig& o = config.optimizer;
-  if (o.name == OptimizerKind::sgd) {
-    return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
-  }
-  return std::make_unique<AdamW<S>>(
-      store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
-}
-
 TokenWindows windows_of(const Config& config, const DataSource& source) {
   return TokenWindows(source.train(), config.model.context,
                       config.data.order == DataOrder::epoch ? WindowOrder::epoch : WindowOrder::random,
@@ -53,6 +43,7 @@ Config completed(Config config, const Tokenizer& tokenizer) {
                                   tokenizer.name(), tokenizer.vocab_size(), config.model.vocab_size));
   }
   config.model.vocab_size = tokenizer.vocab_size();
+  validate(config);
   return resolve(std::move(config));
 }
 
@@ -71,6 +62,16 @@ Index expected_memory_bytes(const Config& completed, Index parameters) {
 }
 
 template <class S>
+std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store) {
+  const OptimizerConfig& o = config.optimizer;
+  if (o.name == OptimizerKind::sgd) {
+    return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
+  }
+  return std::make_unique<AdamW<S>>(
+      store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+}
+
+template <class S>
 Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
     : config_(completed(config, source.tokenizer())),
       source_(std::move(source)),
@@ -80,12 +81,12 @@ Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
   if (initialise) model_.initialise(static_cast<std::uint64_t>(config_.train.seed));
   model_.store().allocate_gradients();
   if (config_.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
-  optimizer_ = optimizer_of<S>(config_, model_.store());
+  optimizer_ = make_optimizer<S>(config_, model_.store());
   const auto tokens = static_cast<std::size_t>(config_.train.batch_size * config_.model.context);
   inputs_.resize(tokens);
   targets_.resize(tokens);
   evaluation_starts_ = evaluation_starts(static_cast<Index>(source_.validation().size()), config_.model.context,
-                                         config_.eval.batches * config_.train.batch_size);
+                                         config_.eval.batches * config_.train.batch_size * config_.train.accumulation);
 }
 
 template <class S>
@@ -179,14 +180,7 @@ EvaluationReport Trainer<S>::evaluate() {
   report.step = loop_.step;
   report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
                                        config_.train.batch_size, evaluation_tape_);
-  report.is_best = is_finite(report.validation.loss) && report.validation.loss < loop_.best_loss;
-  if (report.is_best) {
-    loop_.best_loss = report.validation.loss;
-    loop_.best_step = loop_.step;
-    loop_.evaluations_since_best = 0;
-  } else {
-    ++loop_.evaluations_since_best;
-  }
+  report.is_best = note_evaluation(loop_, report.validation.loss);
   for (TrainObserver* observer : observers_) observer->on_evaluation(report);
   return report;
 }
@@ -199,6 +193,7 @@ void Trainer<S>::save(const std::string& path, FileSystem* fs) {
   for (TrainObserver* observer : observers_) observer->on_save(report);
 }
 
+template std::unique_ptr<Optimizer<float>> make_optimizer(const Config&, const ParameterStore<float>&);
 template class Trainer<float>;
 
 }  // namespace handgrad

@@ -19,6 +19,28 @@ cxxopts::Options make_options(const std::string& command, const std::string& pur
   return options;
 }
 
+namespace {
+
+// cxxopts tells the value that it cannot read as a number, but not the option: the first whose value it refuses alone.
+std::string malformed_value(cxxopts::Options& options, const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& option = arguments[i];
+    const bool joined = option.find('=') != std::string::npos;
+    if (!option.starts_with("-") || (!joined && i + 1 == arguments.size())) continue;
+    const char* argv[] = {"handgrad", option.c_str(), joined ? nullptr : arguments[i + 1].c_str()};
+    try {
+      options.parse(joined ? 2 : 3, argv);
+    } catch (const cxxopts::exceptions::incorrect_argument_type&) {
+      return joined ? fmt::format("{}: expected a number", option)
+                    : fmt::format("{}: expected a number, got \"{}\"", option, arguments[i + 1]);
+    } catch (const cxxopts::exceptions::exception&) {
+    }
+  }
+  return "a number was expected";
+}
+
+}  // namespace
+
 Parsed parse(cxxopts::Options& options, const std::string& command, const Arguments& arguments) {
   std::vector<const char*> argv{"handgrad"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -32,6 +54,9 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
                                    parsed.values.unmatched().front(), command));
     }
     return parsed;
+  } catch (const cxxopts::exceptions::incorrect_argument_type&) {
+    throw UsageError(
+        fmt::format("{}: {}; see handgrad {} --help", command, malformed_value(options, arguments), command));
   } catch (const cxxopts::exceptions::exception& error) {
     throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, error.what(), command));
   }

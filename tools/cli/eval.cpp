@@ -13,8 +13,15 @@ namespace {
 
 // The whole of the given files, or else the validation part of what the model was trained on.
 std::vector<TokenId> tokens_of(const Checkpoint& checkpoint, const std::vector<std::string>& paths) {
-  if (!paths.empty()) return checkpoint.tokenizer()->encode(read_corpus(paths).text);
+  if (!paths.empty()) {
+    const Corpus corpus = read_corpus(paths);
+    if (checkpoint.tokenizer()->name() == "char") check_utf8(corpus);  // names the file, too
+    return checkpoint.tokenizer()->encode(corpus.text);
+  }
   const DataSource source = DataSource::load(checkpoint.config(), checkpoint.tokenizer());
+  if (source.fingerprint() != checkpoint.data_fingerprint()) {
+    note("note: the text is no longer the one that the model was trained on");
+  }
   return {source.validation().begin(), source.validation().end()};
 }
 

@@ -23,6 +23,14 @@ std::string read_prompt(const cxxopts::ParseResult& values) {
   return {std::istreambuf_iterator<char>(std::cin), {}};
 }
 
+void check_prompt(const Tokenizer& tokenizer, const std::string& prompt) {
+  try {
+    tokenizer.encode(prompt);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("prompt: {}", error.what()));
+  }
+}
+
 TextOptions read_options(const cxxopts::ParseResult& values) {
   TextOptions options;
   options.tokens = values["tokens"].as<Index>();
@@ -66,11 +74,8 @@ int run_generate(const Arguments& arguments) {
   const CausalLm<float> model = found.checkpoint.model<float>();
   const StopSignals signals;
   const bool with_prompt = parsed.values.count("prompt") > 0;
-  if (with_prompt) {
-    found.checkpoint.tokenizer()->encode(
-        prompt);  // a prompt that cannot be read is an error before anything is printed
-    fmt::print("{}", prompt);
-  }
+  check_prompt(*found.checkpoint.tokenizer(), prompt);  // before anything is printed
+  if (with_prompt) fmt::print("{}", prompt);
   generate_text(model, *found.checkpoint.tokenizer(), prompt, text, [](std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     return std::fflush(stdout) == 0 && StopSignals::received() == 0;

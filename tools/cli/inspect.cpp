@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/core/files.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/reseal.h"
+#include "handgrad/train/trainer.h"
 
 namespace handgrad::cli {
 namespace {
@@ -72,9 +74,12 @@ Index parameters_in(const Container& container) {
 int verify(const std::string& path) {
   try {
     const FoundCheckpoint found = find_checkpoint(path);
+    for (const std::string& passed : found.passed_over) fmt::print("{}\n", passed);
     const CausalLm<float> model = found.checkpoint.model<float>();
-    fmt::print("{}: sound: seal, config, tokenizer and {} parameters, all finite\n", found.checkpoint.path(),
-               model.store().scalar_count());
+    const auto optimizer = make_optimizer(found.checkpoint.config(), model.store());
+    found.checkpoint.restore(model.store(), *optimizer);
+    fmt::print("{}: sound: seal, config, tokenizer, {} parameters and the optimizer's state, all finite\n",
+               found.checkpoint.path(), model.store().scalar_count());
     return found.passed_over.empty() ? done : check_failed;
   } catch (const CheckpointError& error) {
     fmt::print("{}\n", error.what());
@@ -101,9 +106,8 @@ int run_inspect(const Arguments& arguments) {
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }
-  std::error_code error;
   const Container container =
-      is_run_folder(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
+      std::filesystem::is_directory(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
   fmt::print("{}: {} bytes, seal sound, {} datasets, {} parameters\n", container.name(), container.bytes().size(),
              container.datasets().size(), parameters_in(container));
   print_attributes(container);

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "command.h"
 
@@ -65,7 +67,9 @@ int fail(const std::string& message, int code) {
 int run(const Arguments& arguments) {
   try {
     const int code = dispatch(arguments);
-    if (std::fflush(stdout) != 0) return fail("stdout: cannot be written", files_and_data);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return fail("cannot write to standard output", files_and_data);
+    }
     return code;
   } catch (const NonFiniteError& error) {
     return fail(error.what(), non_finite);
@@ -77,6 +81,8 @@ int run(const Arguments& arguments) {
     return fail(error.what(), out_of_memory);
   } catch (const Error& error) {  // usage, config, ranges, shapes
     return fail(error.what(), usage);
+  } catch (const std::system_error& error) {  // standard output, most likely: closed, or its disk full
+    return fail(error.what(), files_and_data);
   } catch (const std::bad_alloc&) {
     return fail("memory: an allocation failed", out_of_memory);
   }
@@ -85,4 +91,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 }  // namespace handgrad::cli
 
-int main(int argc, char** argv) { return handgrad::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  // A file that would grow beyond a limit is then an error of the write, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return handgrad::cli::run({argv + 1, argv + argc});
+}

@@ -85,8 +85,8 @@ void Progress::on_step(const StepReport& report) {
   } else if (report.step == 1 || report.step % config_.log.every == 0 || report.step == config_.train.steps) {
     const double spent = seconds(rate_started_, Clock::now());
     const double rate = spent > 0 && !first ? static_cast<double>(report.tokens - tokens_at_start_) / spent : 0.0;
-    line(fmt::format("step {}  loss {:.4f}  lr {:.3e}  grad norm {:.3f}  {:.0f} tokens/s", report.step, report.loss,
-                     report.lr, report.grad_norm, rate));
+    line(fmt::format("step {}  loss {:.4f}  lr {:.3e}  grad norm {:.3f}{}", report.step, report.loss, report.lr,
+                     report.grad_norm, rate > 0 ? fmt::format("  {:.0f} tokens/s", rate) : ""));
   }
 }
 

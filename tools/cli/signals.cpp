@@ -7,14 +7,18 @@ namespace {
 
 volatile std::sig_atomic_t signal_received = 0;
 
-void remember(int signal) { signal_received = signal; }
-
 void set(int signal, void (*handler)(int)) {
   struct sigaction action = {};
   action.sa_handler = handler;
-  // The handler serves once: the next signal finds the system's own, which ends the program.
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_RESTART;
   sigaction(signal, &action, nullptr);
+}
+
+// Serves once: the next signal, of either kind, finds the system's own handler, which ends the program.
+void remember(int signal) {
+  signal_received = signal;
+  set(SIGINT, SIG_DFL);
+  set(SIGTERM, SIG_DFL);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -50,6 +51,7 @@ Request read_request(const cxxopts::ParseResult& values) {
 // The run folder that a checkpoint path belongs to; empty if to none.
 std::string run_of(const std::string& path) {
   if (is_run_folder(path)) return path;
+  if (files::path(path).filename() == "checkpoints") return files::path(path).parent_path().string();
   const files::path parent = files::path(path).parent_path();
   return parent.filename() == "checkpoints" ? parent.parent_path().string() : "";
 }
@@ -110,7 +112,7 @@ void check_folder_is_free(const Request& request, const std::string& folder) {
   if (!is_run_folder(folder)) {
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
-  if (!checkpoint_steps(folder).empty()) {
+  if (request.resume.empty() && !checkpoint_steps(folder).empty()) {
     throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
   }
 }
@@ -127,6 +129,8 @@ std::optional<Checkpoint> checkpoint_to_resume(const Request& request, const std
   if (request.resume == "auto") {
     NewestCheckpoint newest = newest_checkpoint(folder);
     for (const std::string& passed : newest.passed_over) note("note: passed over " + passed);
+    if (!newest.checkpoint && !newest.passed_over.empty())
+      note("note: no checkpoint is whole; starting from the beginning");
     return std::move(newest.checkpoint);
   }
   FoundCheckpoint found = find_checkpoint(request.resume);
@@ -159,8 +163,9 @@ void print_start(const Trainer<float>& trainer, const std::string& folder, int t
   fmt::print("{}: {} parameters, vocabulary {} ({}), {} training and {} validation tokens\n", folder, parameters,
              config.model.vocab_size, trainer.source().tokenizer().name(), trainer.source().train().size(),
              trainer.source().validation().size());
-  fmt::print("{} threads, {}, seed {}, about {:.0f} MB of memory\n", threads, gemm_kernel_name(), config.train.seed,
-             static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6);
+  fmt::print("{} thread{}, {}, seed {}, about {:.0f} MB of memory\n", threads, threads == 1 ? "" : "s",
+             gemm_kernel_name(), config.train.seed,
+             std::ceil(static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6));
   if (trainer.loop().step > 0) fmt::print("going on after step {}\n", trainer.loop().step);
   std::fflush(stdout);
 }

@@ -17,4 +17,7 @@ struct LoopState {
   Index evaluations_since_best = 0;
 };
 
+/// Takes note of a loss on validation at the loop's step: whether it is the best so far. One that is not finite is none.
+bool note_evaluation(LoopState& loop, double loss);
+
 }  // namespace handgrad

@@ -44,7 +44,8 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 /// True if the folder looks like a run's: it has a config.toml or checkpoints.
 bool is_run_folder(const std::string& folder);
 
-/// Removes all but the newest `keep` checkpoints and the best one.
-void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, Index best_step);
+/// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps
+/// are what a resumed run has passed over as damaged: they neither count nor go, and are replaced when their step comes.
+void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop);
 
 }  // namespace handgrad

@@ -100,8 +100,12 @@ class Trainer {
 };
 
 /// The config with vocab_size taken from the tokenizer, and n_kv_heads and d_ff filled in. Throws ConfigError if it
-/// names another vocab_size.
+/// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
+
+/// The optimiser that a config asks for.
+template <class S>
+std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store);
 
 /// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
 Index expected_memory_bytes(const Config& completed, Index parameters);
