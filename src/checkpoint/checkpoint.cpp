@@ -44,6 +44,8 @@ void add_loop(ContainerContents& contents, const LoopState& loop) {
   contents.attributes.push_back({"/loop", "best_loss", loop.best_loss});
   contents.attributes.push_back({"/loop", "best_step", loop.best_step});
   contents.attributes.push_back({"/loop", "evaluations_since_best", loop.evaluations_since_best});
+  contents.attributes.push_back({"/loop", "skipped", loop.skipped});
+  contents.attributes.push_back({"/loop", "skipped_in_row", loop.skipped_in_row});
 }
 
 // Copies a tensor out of a container, or says what is wrong with it.
@@ -140,8 +142,10 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   loop_.best_loss = container_.attribute<double>("/loop", "best_loss");
   loop_.best_step = container_.attribute<std::int64_t>("/loop", "best_step");
   loop_.evaluations_since_best = container_.attribute<std::int64_t>("/loop", "evaluations_since_best");
+  loop_.skipped = container_.attribute<std::int64_t>("/loop", "skipped");
+  loop_.skipped_in_row = container_.attribute<std::int64_t>("/loop", "skipped_in_row");
   if (loop_.step < 0 || loop_.updates < 0 || loop_.updates > loop_.step || loop_.tokens < 0 || loop_.best_step < 0 ||
-      loop_.evaluations_since_best < 0) {
+      loop_.evaluations_since_best < 0 || loop_.skipped < 0 || loop_.skipped_in_row < 0) {
     throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", name));
   }
   data_fingerprint_ = static_cast<std::uint64_t>(container_.attribute<std::int64_t>("/data", "fingerprint"));

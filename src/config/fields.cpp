@@ -106,6 +106,10 @@ void add_train(Drafts& drafts) {
       .elsewhere({"gradient_accumulation_steps", "grad_accum"});
   t.integer("seed", &TrainConfig::seed, {0, INT64_MAX}, "Of initial weights, dropout and data order.")
       .elsewhere({"random_seed"});
+  t.choice("on_nonfinite", &TrainConfig::on_nonfinite,
+           {{NonFinitePolicy::stop, "stop"}, {NonFinitePolicy::skip, "skip"}},
+           "If a loss or gradient is not finite: stop, or skip the update; 3 skipped in a row or 10 in all stop, too.")
+      .on_resume(ResumeClass::free);
 }
 
 void add_optimizer(Drafts& drafts) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/io/container_writer.h"
 
 namespace handgrad {
 namespace {
@@ -31,6 +33,25 @@ bool row_is_kept(std::string_view line, Index last_step) {
   const Json row = Json::parse(line, nullptr, false);
   return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&
          row["step"].get<Index>() <= last_step;
+}
+
+// What the operation at fault had read, for `handgrad inspect` and h5py.
+void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteStep& failure) {
+  const NonFiniteOrigin& origin = *failure.origin();
+  ContainerContents contents;
+  for (const WitnessTensor& w : origin.witnesses) {
+    std::string name = w.name;
+    std::replace(name.begin(), name.end(), ' ', '_');
+    const auto extents = w.values.shape().extents();
+    contents.add<float>("/" + name, w.values.span(), {extents.begin(), extents.end()});
+  }
+  contents.add<std::int64_t>("/windows", failure.windows(), {static_cast<Index>(failure.windows().size())});
+  contents.attributes = {{"/", "step", failure.step()},
+                         {"/", "operation", origin.operation},
+                         {"/", "scope", origin.scope},
+                         {"/", "pass", std::string(origin.backward ? "backward" : "forward")},
+                         {"/", "element", origin.element}};
+  write_container(fs, path, contents);
 }
 
 }  // namespace
@@ -56,9 +77,9 @@ Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
 
 StepReport Run::advance() {
   const Config& config = trainer_.config();
-  const StepReport report = trainer_.step();
+  const StepReport report = guarded_step();
   const bool last = report.step >= config.train.steps;
-  if (last || report.step == 1 || report.step % config.log.every == 0) log_step(report);
+  if (last || report.skipped || report.step == 1 || report.step % config.log.every == 0) log_step(report);
   bool best = false;
   if (last || report.step % config.eval.every == 0) {
     const EvaluationReport evaluation = trainer_.evaluate();
@@ -67,6 +88,18 @@ StepReport Run::advance() {
   }
   if (best || trainer_.done() || report.step % config.checkpoint.every == 0) save();
   return report;
+}
+
+StepReport Run::guarded_step() {
+  try {
+    return trainer_.step();
+  } catch (const NonFiniteStep& failure) {
+    if (!failure.origin()) throw;
+    const std::string path = fmt::format("{}/nonfinite-step-{}.h5", folder_, failure.step());
+    write_witnesses(fs_, path, failure);
+    throw NonFiniteStep(fmt::format("{}; its inputs are in {}", failure.what(), path), failure.step(), failure.origin(),
+                        failure.windows());
+  }
 }
 
 void Run::save() {
@@ -94,6 +127,7 @@ void Run::log_step(const StepReport& report) {
   row["lr"] = number(report.lr);
   row["grad_norm"] = number(report.grad_norm);
   row["tokens"] = report.tokens;
+  if (report.skipped) row["skipped"] = true;
   row["tokens_per_s"] = rounded(rate, 1.0);
   row["elapsed_s"] = rounded(seconds_since(started_), 1e-3);
   metrics_->append(row.dump());

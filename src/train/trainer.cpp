@@ -35,6 +35,13 @@ TokenWindows windows_of(const Config& config, const DataSource& source) {
                       static_cast<std::uint64_t>(config.train.seed));
 }
 
+// What is wrong with a step; empty if nothing is.
+std::string trouble_with(const LossSum& loss, double norm) {
+  if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
+  if (!is_finite(norm) || norm > largest_norm) return fmt::format("the gradient norm is {:.6g}", norm);
+  return "";
+}
+
 }  // namespace
 
 Config completed(Config config, const Tokenizer& tokenizer) {
@@ -146,7 +153,9 @@ void Trainer<S>::accumulate(Index micro_batch, LossSum& loss) {
   options.report = &loss;
   const ForwardOptions<S> forward{true, static_cast<std::uint64_t>(config_.train.seed),
                                   static_cast<std::uint64_t>(first)};
-  tape_.backward(model_.loss(tape_, {inputs_, samples}, targets_, options, forward));
+  const Var<S> mean = model_.loss(tape_, {inputs_, samples}, targets_, options, forward);
+  if (!is_finite(mean.item())) loss.sum = static_cast<double>(mean.item());
+  tape_.backward(mean);
 }
 
 template <class S>
@@ -157,21 +166,50 @@ StepReport Trainer<S>::step() {
   for (Index micro_batch = 0; micro_batch < config_.train.accumulation; ++micro_batch) accumulate(micro_batch, loss);
   store.fold_deferred();
   const double norm = gradient_norm(store), lr = schedule_.at(loop_.step);
-  if (!is_finite(loss.sum)) {
-    throw NonFiniteError(
-        fmt::format("step {}: the loss is {}; the update has not been applied", loop_.step + 1, loss.mean()));
+  const std::string trouble = trouble_with(loss, norm);
+  if (!trouble.empty() && !may_skip()) refuse_step(trouble);
+  if (trouble.empty()) {
+    optimizer_->step(store, lr, clip_factor(norm, config_.optimizer.grad_clip));
+    loop_.updates = optimizer_->updates();
+    loop_.tokens += loss.targets;
+    loop_.skipped_in_row = 0;
+  } else {
+    ++loop_.skipped;
+    ++loop_.skipped_in_row;
   }
-  if (!is_finite(norm) || norm > largest_norm) {
-    throw NonFiniteError(
-        fmt::format("step {}: the gradient norm is {:.6g}; the update has not been applied", loop_.step + 1, norm));
-  }
-  optimizer_->step(store, lr, clip_factor(norm, config_.optimizer.grad_clip));
-  loop_.updates = optimizer_->updates();
-  loop_.tokens += loss.targets;
   ++loop_.step;
-  const StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens};
+  const StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty()};
   for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
+}
+
+template <class S>
+bool Trainer<S>::may_skip() const {
+  constexpr Index most_in_row = 3, most_in_all = 10;
+  return config_.train.on_nonfinite == NonFinitePolicy::skip && loop_.skipped_in_row + 1 < most_in_row &&
+         loop_.skipped + 1 < most_in_all;
+}
+
+// Does the step again, watching every operation. Nothing but gradients changes.
+template <class S>
+void Trainer<S>::refuse_step(const std::string& trouble) {
+  NonFiniteTracer tracer;
+  tape_.observe(tracer);
+  model_.store().zero_gradients();
+  Index micro_batch = 0;
+  LossSum loss;
+  while (micro_batch < config_.train.accumulation && !tracer.origin()) accumulate(micro_batch++, loss);
+  tape_.unobserve(tracer);
+  std::vector<Index> windows;
+  const Index samples = config_.train.batch_size;
+  const TokenWindows order = windows_of(config_, source_);
+  for (Index i = 0; i < samples; ++i) {
+    windows.push_back(order.start((loop_.step * config_.train.accumulation + micro_batch - 1) * samples + i));
+  }
+  std::string what = fmt::format("step {}: {}; the update has not been applied", loop_.step + 1, trouble);
+  if (tracer.origin()) what += "; first seen in " + tracer.origin()->to_string();
+  if (loop_.skipped > 0) what += fmt::format("; {} updates have been skipped before", loop_.skipped);
+  throw NonFiniteStep(what, loop_.step + 1, tracer.origin(), std::move(windows));
 }
 
 template <class S>

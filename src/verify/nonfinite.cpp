@@ -34,20 +34,26 @@ WitnessTensor witness(std::string name, const View<const float>& x) {
   return w;
 }
 
-}  // namespace
-
-Index first_not_finite(View<const float> x) {
+template <class Is>
+Index first_of(const View<const float>& x, Is is) {
   if (!x) return -1;
   for (Index i = 0; i < x.shape.size(); ++i) {
-    if (!is_finite(element(x, i))) return i;
+    if (is(element(x, i))) return i;
   }
   return -1;
 }
 
+}  // namespace
+
+Index first_not_finite(View<const float> x) {
+  return first_of(x, [](float v) { return !is_finite(v); });
+}
+
 std::string NonFiniteOrigin::to_string() const {
   const std::string where = scope.empty() ? operation : scope + "/" + operation;
-  std::string text = backward ? fmt::format("{}, backward, gradient of input {}, element {} is {}", where, input, element, value)
-                              : fmt::format("{}, forward, element {} is {}", where, element, value);
+  std::string text =
+      backward ? fmt::format("{}, backward, gradient of input {}, element {} is {}", where, input, element, value)
+               : fmt::format("{}, forward, element {} is {}", where, element, value);
   for (const WitnessTensor& w : witnesses) {
     text += fmt::format("; {} {} in [{:.4g}, {:.4g}]", w.name, w.values.shape().to_string(), w.least, w.largest);
     if (w.not_finite > 0) text += fmt::format(", {} not finite", w.not_finite);
@@ -64,16 +70,16 @@ void NonFiniteTracer::record(Graph<float>& graph, int id, bool backward, int inp
     origin.witnesses.push_back(witness(fmt::format("input {}", i), graph.value_of(part)));
   }
   if (backward) origin.witnesses.push_back(witness("gradient of the output", graph.gradient_of(node)));
-  origin_ = std::move(origin);
+  origin_ = std::make_shared<const NonFiniteOrigin>(std::move(origin));
 }
 
 void NonFiniteTracer::after_forward(Graph<float>& graph, int id) {
   if (origin_) return;
   const Node<float>& node = graph.node(id);
-  // -infinity is what hides a score: it is masked_fill's to make, and softmax's to take.
-  if (std::strcmp(node.operation, "masked_fill") == 0) return;
   const View<const float> y{graph.value(id), node.shape, dense_strides(node.shape)};
-  const Index at = first_not_finite(y);
+  // -infinity is what hides a score: it is masked_fill's to make, and softmax's to take.
+  const bool hides = std::strcmp(node.operation, "masked_fill") == 0;
+  const Index at = hides ? first_of(y, [](float v) { return !is_finite(v) && !(v < 0.0f); }) : first_not_finite(y);
   if (at >= 0) record(graph, id, false, 0, at, y.data[at]);
 }
 

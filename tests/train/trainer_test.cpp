@@ -216,8 +216,11 @@ TEST_F(TrainerTest, names_the_step_of_a_weight_that_is_not_finite) {
   ASSERT_NE(p, nullptr);
   trainer.mutable_model().store().mutable_values()[p->offset] = std::nanf("");
   const std::string before = test::state_of(trainer);
-  EXPECT_EQ(message_of<NonFiniteError>([&] { trainer.step(); }),
-            "step 2: the loss is nan; the update has not been applied");
+  EXPECT_EQ(
+      message_of<NonFiniteError>([&] { trainer.step(); }),
+      "step 2: the loss is nan; the update has not been applied; first seen in blocks/0/feed_forward/linear, forward, "
+      "element 0 is nan; input 0 (4, 8, 24) in [-0.01468, 0.01424]; input 1 (16, 24) in [-0.03158, 0.03701], "
+      "1 not finite");
   EXPECT_EQ(test::state_of(trainer), before);
   const EvaluationReport report = trainer.evaluate();
   EXPECT_TRUE(std::isnan(report.validation.loss));

@@ -74,6 +74,11 @@ void Progress::on_step(const StepReport& report) {
     tokens_at_start_ = report.tokens;
     rate_started_ = Clock::now();
   }
+  if (report.skipped) {
+    line(
+        fmt::format("step {}  skipped: loss {:.4g}, gradient norm {:.4g}", report.step, report.loss, report.grad_norm));
+    return;
+  }
   smoothed_loss_ = first ? report.loss : 0.9 * smoothed_loss_ + 0.1 * report.loss;
   if (quiet_) return;
   if (terminal_) {

@@ -15,9 +15,12 @@ struct LoopState {
   double best_loss = std::numeric_limits<double>::infinity();  ///< Of validation, in nats a token.
   Index best_step = 0;
   Index evaluations_since_best = 0;
+  Index skipped = 0;         ///< Updates that were not applied, their loss or gradient not being finite.
+  Index skipped_in_row = 0;  ///< Of the last steps, without one applied between them.
 };
 
-/// Takes note of a loss on validation at the loop's step: whether it is the best so far. One that is not finite is none.
+/// Takes note of a loss on validation at the loop's step: whether it is the best so far. One that is not finite is
+/// none.
 bool note_evaluation(LoopState& loop, double loss);
 
 }  // namespace handgrad

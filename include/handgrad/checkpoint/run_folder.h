@@ -45,7 +45,8 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 bool is_run_folder(const std::string& folder);
 
 /// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps
-/// are what a resumed run has passed over as damaged: they neither count nor go, and are replaced when their step comes.
+/// are what a resumed run has passed over as damaged: they neither count nor go, and are replaced when their step
+/// comes.
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop);
 
 }  // namespace handgrad

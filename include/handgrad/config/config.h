@@ -14,6 +14,7 @@ enum class PositionKind { rope, learned, sinusoidal, none };
 enum class AttentionKind { tiled, explicit_form };
 enum class OptimizerKind { adamw, sgd };
 enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay };
+enum class NonFinitePolicy { stop, skip };
 enum class DataOrder { epoch, random };
 enum class TokenizerKind { byte, character };
 
@@ -58,6 +59,7 @@ struct TrainConfig {
   Index batch_size = 16;
   Index accumulation = 1;
   Index seed = 1;
+  NonFinitePolicy on_nonfinite = NonFinitePolicy::stop;
 };
 
 struct OptimizerConfig {

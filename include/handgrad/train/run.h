@@ -26,11 +26,13 @@ class Run {
   const std::string& folder() const { return folder_; }
   bool done() const { return trainer_.done(); }
   /// One step, and what is due after it: a row of metrics, an evaluation, a checkpoint. After the last step both are.
+  /// When it throws NonFiniteStep, what the operation at fault had read lies in nonfinite-step-N.h5.
   StepReport advance();
   /// Writes a checkpoint now, if this step has none: metrics, file, links, retention, in this order, each durable.
   void save();
 
  private:
+  StepReport guarded_step();
   void log_step(const StepReport& report);
   void log_evaluation(const EvaluationReport& report);
 

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "handgrad/checkpoint/checkpoint.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/schedule.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/evaluate.h"
+#include "handgrad/verify/nonfinite.h"
 
 namespace handgrad {
 
@@ -20,6 +22,25 @@ struct StepReport {
   double lr = 0.0;         ///< What it was applied with: schedule(step - 1).
   double grad_norm = 0.0;  ///< Global, before clipping.
   Index tokens = 0;        ///< Targets trained on since step 0.
+  bool skipped = false;    ///< Loss or gradient was not finite, and the update has not been applied.
+};
+
+/// A step whose loss or gradient was not finite: its update has not been applied.
+class NonFiniteStep : public NonFiniteError {
+ public:
+  NonFiniteStep(const std::string& what, Index step, std::shared_ptr<const NonFiniteOrigin> origin,
+                std::vector<Index> windows)
+      : NonFiniteError(what), step_(step), origin_(std::move(origin)), windows_(std::move(windows)) {}
+  Index step() const { return step_; }
+  /// The first operation that made the number, found by doing the step again; null if the gradient is finite but huge.
+  std::shared_ptr<const NonFiniteOrigin> origin() const { return origin_; }
+  /// Index of the first training token of each sequence of the micro-batch that it happened in.
+  const std::vector<Index>& windows() const { return windows_; }
+
+ private:
+  Index step_;
+  std::shared_ptr<const NonFiniteOrigin> origin_;
+  std::vector<Index> windows_;
 };
 
 struct EvaluationReport {
@@ -64,11 +85,13 @@ class Trainer {
 
   /// Borrowed; must live as long as the trainer.
   void observe(TrainObserver& observer) { observers_.push_back(&observer); }
+  /// Told of every operation of a training step; borrowed.
+  void observe_graph(GraphObserver<S>& observer) { tape_.observe(observer); }
 
   /// True after train.steps steps, or when patience has run out.
   bool done() const;
-  /// One update. Throws NonFiniteError, naming the step, if loss or gradient norm is not finite (a norm above 1e18
-  /// counts as infinite): the update has then not been applied.
+  /// One update. If loss or gradient norm is not finite (a norm above 1e18 counts as infinite), the update is not
+  /// applied: it is skipped, if the config says so, or else NonFiniteStep tells where the number was born.
   StepReport step();
   /// Loss on the fixed windows of validation; keeps count of the best.
   EvaluationReport evaluate();
@@ -85,6 +108,8 @@ class Trainer {
  private:
   Trainer(const Config& config, DataSource source, bool initialise);
   void accumulate(Index micro_batch, LossSum& loss);
+  bool may_skip() const;
+  [[noreturn]] void refuse_step(const std::string& trouble);
 
   Config config_;
   DataSource source_;

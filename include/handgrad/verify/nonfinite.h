@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,8 +22,8 @@ struct NonFiniteOrigin {
   std::string operation;  ///< "rms_norm"
   std::string scope;      ///< "blocks/3/attention"
   bool backward = false;
-  int input = 0;          ///< backward: whose gradient.
-  Index element = 0;      ///< Of the output, or of that gradient, row-major.
+  int input = 0;      ///< backward: whose gradient.
+  Index element = 0;  ///< Of the output, or of that gradient, row-major.
   double value = 0.0;
   std::vector<WitnessTensor> witnesses;
 
@@ -37,12 +37,13 @@ class NonFiniteTracer final : public GraphObserver<float> {
  public:
   void after_forward(Graph<float>& graph, int id) override;
   void after_backward(Graph<float>& graph, int id) override;
-  const std::optional<NonFiniteOrigin>& origin() const { return origin_; }
+  /// Null as long as every number was finite.
+  std::shared_ptr<const NonFiniteOrigin> origin() const { return origin_; }
 
  private:
   void record(Graph<float>& graph, int id, bool backward, int input, Index element, double value);
 
-  std::optional<NonFiniteOrigin> origin_;
+  std::shared_ptr<const NonFiniteOrigin> origin_;
 };
 
 /// Index of the first element that is not finite; -1 if all are.

@@ -1,0 +1,232 @@
+#include "handgrad/verify/nonfinite.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "handgrad/core/parallel.h"
+#include "handgrad/io/container_reader.h"
+#include "handgrad/train/run.h"
+#include "support/temporary_folder.h"
+
+// P12: a NaN or an infinity planted in any operation's output or gradient never reaches the weights, and the operation
+// is named.
+
+namespace handgrad {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+
+Config config_of(bool gpt) {
+  Config config;
+  ModelConfig& m = config.model;
+  m.n_layers = 2, m.n_heads = 2, m.d_model = 8, m.context = 8, m.d_ff = 16;
+  if (gpt) {
+    m.norm = NormKind::layer, m.feed_forward = FeedForwardKind::gelu, m.position = PositionKind::learned;
+    m.bias = true, m.dropout = 0.1;
+  } else {
+    m.n_kv_heads = 1, m.qk_norm = true, m.tie_embeddings = false;
+  }
+  config.train.steps = 20;
+  config.train.batch_size = 2;
+  config.train.accumulation = 2;
+  config.eval.batches = 1;
+  return config;
+}
+
+Trainer<float> trainer_of(const Config& config) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the cat sat on the mat and ";
+  return Trainer<float>(config, DataSource::from_text(config, text));
+}
+
+// Plants a value in the output, or in a gradient that flows out, of the operation number `target` of every micro-batch.
+class Planter final : public GraphObserver<float> {
+ public:
+  Planter(int target, bool backward, float value) : target_(target), backward_(backward), value_(value) {}
+
+  void after_forward(Graph<float>& graph, int id) override {
+    if (id == target_) {
+      name_ = graph.node(id).operation;
+      scope_ = graph.scope_of(id);
+      if (!backward_) graph.value(id)[graph.node(id).shape.size() - 1] = value_, planted_ = true;
+    }
+    last_ = id;
+  }
+  void after_backward(Graph<float>& graph, int id) override {
+    if (!backward_ || id != target_) return;
+    for (const NodePart& part : graph.node(id).inputs) {
+      if (!part.takes_gradient) continue;
+      graph.gradient_of(part).data[0] = value_;
+      planted_ = true;
+      return;
+    }
+  }
+  const std::string& name() const { return name_; }
+  const std::string& scope() const { return scope_; }
+  bool planted() const { return planted_; }
+  int last() const { return last_; }
+
+ private:
+  int target_;
+  bool backward_;
+  float value_;
+  std::string name_, scope_;
+  bool planted_ = false;
+  int last_ = -1;
+};
+
+int operations_in(const Config& config) {
+  Trainer<float> trainer = trainer_of(config);
+  Planter none(-1, false, 0.0f);
+  trainer.observe_graph(none);
+  trainer.step();
+  return none.last() + 1;
+}
+
+// A leaf (a parameter, the tokens' table) is no operation: nothing is made there.
+bool makes_a_value(const Config& config, int target) {
+  Trainer<float> trainer = trainer_of(config);
+  Planter planter(target, false, 0.0f);
+  trainer.observe_graph(planter);
+  trainer.step();
+  return planter.planted();
+}
+
+void plant_everywhere(const Config& config) {
+  const ThreadScope one(1);
+  const int count = operations_in(config);
+  int planted = 0;
+  for (int target = 0; target < count; ++target) {
+    for (const bool backward : {false, true}) {
+      for (const float value : {nan, inf}) {
+        Trainer<float> trainer = trainer_of(config);
+        const ParameterStore<float>& store = trainer.model().store();
+        const std::vector<float> before(store.values(), store.values() + store.flat_size());
+        Planter planter(target, backward, value);
+        trainer.observe_graph(planter);
+        try {
+          trainer.step();
+          ASSERT_FALSE(planter.planted())
+              << planter.scope() << "/" << planter.name() << " " << backward << " " << value;
+          continue;  // a leaf has neither forward nor backward of its own
+        } catch (const NonFiniteStep& failure) {
+          ++planted;
+          ASSERT_NE(failure.origin(), nullptr) << failure.what();
+          EXPECT_EQ(failure.origin()->operation, planter.name()) << failure.what();
+          EXPECT_EQ(failure.origin()->scope, planter.scope()) << failure.what();
+          EXPECT_EQ(failure.origin()->backward, backward) << failure.what();
+          EXPECT_EQ(failure.step(), 1);
+          EXPECT_EQ(failure.windows().size(), 2u);
+          EXPECT_FALSE(failure.origin()->witnesses.empty());
+        }
+        EXPECT_EQ(std::memcmp(before.data(), store.values(), before.size() * sizeof(float)), 0)
+            << "an update was applied";
+        EXPECT_EQ(trainer.loop().step, 0);
+      }
+    }
+  }
+  EXPECT_GT(planted, 100);
+}
+
+}  // namespace
+
+TEST(NonFinite, planted_in_every_operation_of_the_gpt_shape) { plant_everywhere(config_of(true)); }
+TEST(NonFinite, planted_in_every_operation_of_the_llama_shape) { plant_everywhere(config_of(false)); }
+TEST(NonFinite, planted_in_every_operation_of_textbook_attention) {
+  Config config = config_of(true);
+  config.model.attention = AttentionKind::explicit_form;
+  plant_everywhere(config);
+}
+
+TEST(NonFinite, watching_does_not_change_a_bit) {
+  Trainer<float> watched = trainer_of(config_of(true)), alone = trainer_of(config_of(true));
+  NonFiniteTracer tracer;
+  watched.observe_graph(tracer);
+  for (int i = 0; i < 5; ++i) {
+    watched.step();
+    alone.step();
+  }
+  EXPECT_EQ(tracer.origin(), nullptr);
+  const auto& a = watched.model().store();
+  EXPECT_EQ(
+      std::memcmp(a.values(), alone.model().store().values(), static_cast<std::size_t>(a.flat_size()) * sizeof(float)),
+      0);
+}
+
+namespace {
+
+// Plants in some steps only; a step has two micro-batches.
+class SometimesNan final : public GraphObserver<float> {
+ public:
+  explicit SometimesNan(std::vector<bool> bad) : bad_(std::move(bad)) {}
+  void after_forward(Graph<float>& graph, int id) override {
+    if (std::string(graph.node(id).operation) != "linear_cross_entropy") return;
+    const std::size_t step = passes_++ / 2;
+    if (step < bad_.size() && bad_[step]) *graph.value(id) = nan, poison_ = true;
+  }
+  void after_backward(Graph<float>& graph, int id) override {
+    if (!poison_) return;
+    poison_ = false;
+    graph.gradient_of(graph.node(id).inputs[0]).data[0] = nan;
+  }
+
+ private:
+  std::vector<bool> bad_;
+  std::size_t passes_ = 0;
+  bool poison_ = false;
+};
+
+}  // namespace
+
+TEST(NonFinite, skipped_updates_are_counted_and_three_in_a_row_stop) {
+  Config config = config_of(true);
+  config.train.on_nonfinite = NonFinitePolicy::skip;
+  Trainer<float> trainer = trainer_of(config);
+  SometimesNan faults({false, true, true, false, true, true, true});
+  trainer.observe_graph(faults);
+  EXPECT_FALSE(trainer.step().skipped);
+  EXPECT_TRUE(trainer.step().skipped);
+  EXPECT_TRUE(trainer.step().skipped);
+  EXPECT_EQ(trainer.loop().skipped_in_row, 2);
+  EXPECT_FALSE(trainer.step().skipped);
+  EXPECT_EQ(trainer.loop().skipped_in_row, 0);
+  EXPECT_EQ(trainer.loop().step, 4);
+  EXPECT_EQ(trainer.loop().updates, 2);
+  trainer.step();
+  trainer.step();
+  EXPECT_THROW(trainer.step(), NonFiniteStep);
+  EXPECT_EQ(trainer.loop().skipped, 4);
+}
+
+TEST(NonFinite, ten_in_all_stop) {
+  Config config = config_of(true);
+  config.train.on_nonfinite = NonFinitePolicy::skip;
+  Trainer<float> trainer = trainer_of(config);
+  std::vector<bool> faults;
+  for (int i = 0; i < 20; ++i) faults.push_back(i % 2 == 1);
+  SometimesNan observer(faults);
+  trainer.observe_graph(observer);
+  for (int i = 0; i < 19; ++i) trainer.step();
+  EXPECT_EQ(trainer.loop().skipped, 9);
+  EXPECT_THROW(trainer.step(), NonFiniteStep);
+}
+
+TEST(NonFinite, a_run_leaves_what_the_operation_had_read) {
+  const test::TemporaryFolder folder;
+  int target = 30;
+  while (!makes_a_value(config_of(true), target)) ++target;
+  handgrad::Run run(trainer_of(config_of(true)), folder.path() + "/run");
+  Planter planter(target, false, nan);
+  run.trainer().observe_graph(planter);
+  EXPECT_THROW(run.advance(), NonFiniteStep);
+  const Container container = Container::load(folder.path() + "/run/nonfinite-step-1.h5");
+  EXPECT_EQ(container.attribute<std::string>("/", "operation"), planter.name());
+  EXPECT_EQ(container.attribute<std::string>("/", "pass"), "forward");
+  EXPECT_FALSE(container.values<float>("/input_0").empty());
+  EXPECT_EQ(container.values<std::int64_t>("/windows").size(), 2u);
+}
+
+}  // namespace handgrad
