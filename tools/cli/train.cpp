@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
+#include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
@@ -72,9 +73,13 @@ std::string output_folder(const Request& request) {
   return (files::path("runs") / config.stem()).string();
 }
 
-ParsedConfig read_config(const Request& request, const std::string& folder) {
-  const std::string path = request.config_path.empty() ? folder + "/config.toml" : request.config_path;
-  ParsedConfig parsed = load_config(path, request.overrides);
+// Without a CONFIG that of the run which is gone on with, or of the checkpoint itself if that lies in no run.
+ParsedConfig read_config(const Request& request, const std::optional<Checkpoint>& checkpoint) {
+  std::string path = request.config_path;
+  if (path.empty()) path = run_of(request.resume) + "/config.toml";
+  const bool stored = request.config_path.empty() && checkpoint && !files::exists(path);
+  ParsedConfig parsed = stored ? parse_config(to_toml(checkpoint->config()), checkpoint->path(), "/", request.overrides)
+                               : load_config(path, request.overrides);
   if (request.init.empty()) validate(parsed.config, path);
   return parsed;
 }
@@ -188,9 +193,9 @@ std::string sample_line(const Trainer<float>& trainer) {
 int train(const Request& request, int threads) {
   const std::string folder = output_folder(request);
   if (request.resume.empty()) check_folder_is_free(request, folder);
-  const ParsedConfig parsed = read_config(request, folder);
   std::optional<Checkpoint> checkpoint;
   if (!request.resume.empty()) checkpoint = checkpoint_to_resume(request, folder);
+  const ParsedConfig parsed = read_config(request, checkpoint);
   std::optional<Trainer<float>> trainer;
   if (checkpoint) {
     trainer.emplace(resumed_trainer(*checkpoint, parsed.config, request.quiet));

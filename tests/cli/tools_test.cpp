@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <nlohmann/json.hpp>
+
+#include "handgrad/config/fields.h"
+#include "support/command_line.h"
+
+// generate, eval, inspect, bench, config: on a run of a few steps.
+
+namespace handgrad {
+namespace {
+
+using Json = nlohmann::json;
+using test::CommandLine;
+using test::Outcome;
+
+class Tools : public testing::Test {
+ protected:
+  void SetUp() override {
+    line.prepare();
+    ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
+  }
+  std::string output(const std::vector<std::string>& arguments, const std::string& input = "") const {
+    test::Launch launch;
+    launch.input = input;
+    const Outcome outcome = line.run(arguments, launch);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return outcome.out;
+  }
+  CommandLine line;
+};
+
+TEST_F(Tools, generate) {
+  const std::string text = output({"generate", "run", "--prompt", "the ", "--tokens", "30"});
+  EXPECT_EQ(text.size(), 4u + 30 + 1);
+  EXPECT_EQ(text.find("the "), 0u);
+  EXPECT_EQ(output({"generate", "run/checkpoints/latest.h5", "--prompt", "the ", "-n", "30"}), text);
+  EXPECT_NE(output({"generate", "run", "--prompt", "the ", "-n", "30", "--seed", "2"}), text);
+  // From a file or a pipe the prompt is not repeated.
+  line.write("prompt.txt", "the ");
+  EXPECT_EQ(output({"generate", "run", "--prompt-file", "prompt.txt", "-n", "30"}), text.substr(4));
+  EXPECT_EQ(output({"generate", "run", "--prompt-file", "-", "-n", "30"}, "the "), text.substr(4));
+  EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop-at-context"}).size(), 8u + 1);
+  const std::string stop = text.substr(10, 2);
+  EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop", stop}), text.substr(0, text.find(stop, 4)) + "\n");
+  const std::string greedy = output({"generate", "run", "--prompt", "the ", "-n", "9", "--temperature", "0"});
+  EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "-n", "9", "--top-k", "1"}), greedy);
+  EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "-n", "9", "--top-p", "0"}), greedy);
+}
+
+TEST_F(Tools, eval) {
+  const std::string text = output({"eval", "run"});
+  EXPECT_EQ(output({"eval", "run"}), text);
+  EXPECT_EQ(output({"eval", "run", "--threads", "2"}), text);
+  EXPECT_EQ(text.find("run/checkpoints/step-00000006.h5: step 6, 39 tokens: loss "), 0u) << text;
+  const Json json = Json::parse(output({"eval", "run", "--json"}));
+  EXPECT_EQ(json["tokens"], 39);
+  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(json["loss"].get<double>()), 1e-9);
+  EXPECT_EQ(Json::parse(output({"eval", "run", "--data", "text.txt", "--json"}))["tokens"], 399);
+  EXPECT_EQ(output({"eval", "run", "--json=result.json"}), text);
+  EXPECT_EQ(Json::parse(line.read("result.json")), json);
+  line.write("text.txt", line.read("text.txt") + "the ");
+  const Outcome changed = line.run({"eval", "run"});
+  EXPECT_EQ(changed.exit_code, 0);
+  EXPECT_EQ(changed.err, "note: the text is no longer the one that the model was trained on\n");
+}
+
+TEST_F(Tools, inspect) {
+  const std::string file = "run/checkpoints/step-00000006.h5";
+  const std::string text = output({"inspect", "run"});
+  for (const char* part :
+       {"seal sound", "2480 parameters", "/loop/step = 6", "/model/embedding/weight", "rms ", "[model]"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(text.find("/optimizer/embedding"), std::string::npos);
+  EXPECT_NE(output({"inspect", "run", "--states"}).find("/optimizer/embedding/weight/m"), std::string::npos);
+  EXPECT_EQ(output({"inspect", file, "--verify"}).find(file + ": sound: "), 0u);
+  EXPECT_EQ(output({"inspect", file, "--reseal"}), file + ": has a sound seal already; nothing done\n");
+
+  const hid_t h5 = H5Fopen((line / file).c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t dataset = H5Dopen2(h5, "/model/embedding/weight", H5P_DEFAULT);
+  std::vector<float> zeros(16 * 16);
+  H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros.data());
+  H5Dclose(dataset), H5Fclose(h5);
+  EXPECT_EQ(line.run({"inspect", file, "--verify"}).exit_code, 1);
+  EXPECT_EQ(output({"inspect", file, "--reseal"}), file + ": sealed\n");
+  EXPECT_EQ(line.run({"inspect", file, "--verify"}).exit_code, 0);
+  EXPECT_EQ(line.run({"eval", file}).exit_code, 0);
+
+  line.write(file, "");  // the run falls back, and says so
+  const Outcome fallen = line.run({"inspect", "run", "--verify"});
+  EXPECT_EQ(fallen.exit_code, 1);
+  EXPECT_EQ(fallen.out.find("cannot load run/checkpoints/step-00000006.h5: it is empty\n"), 0u) << fallen.out;
+}
+
+TEST_F(Tools, bench) {
+  const std::string out = output({"bench", "tiny.toml", "--set", "model.vocab_size=50", "--steps", "4", "--json"});
+  const Json json = Json::parse(out);
+  for (const char* key : {"median_step_ms", "min_step_ms", "tokens_per_s", "gflops", "gemm_peak_gflops", "peak_rss_mb",
+                          "parameters", "threads"}) {
+    ASSERT_TRUE(json.contains(key)) << key;
+    EXPECT_GE(json[key].get<double>(), 0.0) << key;
+  }
+  EXPECT_GT(json["median_step_ms"].get<double>(), 0.0);
+  EXPECT_EQ(json["threads"], 1);
+}
+
+TEST_F(Tools, config) {
+  const std::string explained = output({"config", "explain"});
+  for (const Field& field : fields()) {
+    EXPECT_NE(explained.find("  " + std::string(field.name()) + " = "), std::string::npos) << field.key;
+  }
+  const std::string checked = output({"config", "check", "tiny.toml", "--set", "train.steps=77"});
+  EXPECT_NE(checked.find("steps = 77\n"), std::string::npos);
+  line.write("again.toml", checked);
+  EXPECT_EQ(output({"config", "check", "again.toml"}), checked);
+}
+
+TEST_F(Tools, help) {
+  const std::pair<std::string, std::vector<std::string>> commands[] = {
+      {"train", {"--set", "--out", "--resume", "--init", "--overwrite"}},
+      {"generate",
+       {"--prompt", "--prompt-file", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--stop",
+        "--stop-at-context"}},
+      {"eval", {"--data", "--json"}},
+      {"inspect", {"--verify", "--reseal", "--states"}},
+      {"bench", {"--steps", "--set", "--json"}},
+      {"config", {"--markdown", "--set"}},
+  };
+  const std::string all = output({"--help"});
+  EXPECT_EQ(output({"help"}), all);
+  for (const auto& [command, options] : commands) {
+    EXPECT_NE(all.find("\n  " + command + " "), std::string::npos) << command;
+    const std::string text = output({command, "--help"});
+    for (const std::string& option : options) EXPECT_NE(text.find(option), std::string::npos) << command << option;
+    for (const char* option : {"--help", "--threads", "--quiet"}) EXPECT_NE(text.find(option), std::string::npos);
+  }
+  EXPECT_EQ(output({"--version"}).find("handgrad "), 0u);
+}
+
+}  // namespace
+}  // namespace handgrad

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include "handgrad/checkpoint/run_folder.h"
+#include "support/command_line.h"
+
+namespace handgrad {
+namespace {
+
+using test::CommandLine;
+using test::Outcome;
+
+std::string checkpoint(const std::string& run, Index step) { return run + "/checkpoints/" + checkpoint_name(step); }
+
+TEST(TrainCommand, trains_and_says_what_it_does) {
+  CommandLine line;
+  line.prepare();
+  const Outcome outcome = line.run({"train", "tiny.toml", "--set", "sample.every=6", "--set", "sample.prompt=the"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out.find('\r'), std::string::npos);
+  EXPECT_EQ(outcome.out.find('\033'), std::string::npos);
+  EXPECT_EQ(outcome.out.find("runs/tiny: 2480 parameters, vocabulary 16 (char), 360 training and 40 validation tokens\n"
+                             "1 thread, "),
+            0u)
+      << outcome.out;
+  for (const char* text : {"\nstep 1  loss ", "\nstep 6  loss ", "\nstep 3  validation loss ", "\nsaved step 3\n",
+                           "\nsaved step 6\n", "\nstep 6  sample: "}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(outcome.last_line().find("finished at step 6; best validation loss "), 0u);
+  EXPECT_EQ(line.run({"train", "tiny.toml", "--out", "quiet", "--quiet"}).out, "");
+}
+
+TEST(TrainCommand, resumes_in_every_way) {
+  CommandLine line;
+  line.prepare();
+  const auto last = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = line.run(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.last_line();
+  };
+  last({"train", "tiny.toml", "--resume", "auto"});  // nothing there: from the start
+  EXPECT_EQ(last({"train", "tiny.toml", "--resume", "auto"}),
+            "runs/tiny: finished at step 6; --set train.steps=N extends it");
+  EXPECT_EQ(last({"train", "--resume", "runs/tiny"}), "runs/tiny: finished at step 6; --set train.steps=N extends it");
+  EXPECT_EQ(last({"train", "--resume", "runs/tiny", "--set", "train.steps=8"}).find("finished at step 8"), 0u);
+  EXPECT_EQ(last({"train", "--resume", "runs/tiny/checkpoints", "--set", "train.steps=9"}).find("finished at step 9"),
+            0u);
+  EXPECT_EQ(last({"train", "--resume", "runs/tiny/checkpoints/latest.h5", "--set", "train.steps=10"})
+                .find("finished at step 10"),
+            0u);
+  EXPECT_EQ(last({"train", "runs/tiny/config.toml", "--resume", "auto"}),
+            "runs/tiny: finished at step 10; --set train.steps=N extends it");
+  EXPECT_EQ(last({"train", "tiny.toml", "--overwrite"}).find("finished at step 6"), 0u);
+  EXPECT_FALSE(line.exists(checkpoint("runs/tiny", 10)));
+}
+
+TEST(TrainCommand, resumed_is_never_stopped_whatever_the_threads) {
+  CommandLine line;
+  line.prepare("[checkpoint]\nevery = 2\nkeep = 9\n");
+  ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "a"}).exit_code, 0);
+  for (const char* threads : {"1", "2"}) {
+    const std::string out = std::string("b") + threads;
+    ASSERT_EQ(line.run({"train", "--resume", checkpoint("a", 2), "--out", out, "--threads", threads}).exit_code, 0);
+    EXPECT_EQ(line.read(checkpoint(out, 6)), line.read(checkpoint("a", 6)));
+  }
+  // A checkpoint alone has all that is needed.
+  line.write("alone.h5", line.read(checkpoint("a", 2)));
+  ASSERT_EQ(line.run({"train", "--resume", "alone.h5", "--out", "c"}).exit_code, 0);
+  EXPECT_EQ(line.read(checkpoint("c", 6)), line.read(checkpoint("a", 6)));
+}
+
+TEST(TrainCommand, starts_again_where_nothing_is_whole) {
+  CommandLine line;
+  line.prepare();
+  ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
+  const std::string six = checkpoint("runs/tiny", 6), three = checkpoint("runs/tiny", 3), good = line.read(six);
+  line.write(six, good.substr(0, 1000));
+  Outcome outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err,
+            "note: passed over cannot load runs/tiny/checkpoints/step-00000006.h5: it is truncated: only "
+            "1000 bytes are there\n");
+  EXPECT_NE(outcome.out.find("\ngoing on after step 3\n"), std::string::npos);
+  EXPECT_EQ(line.read(six), good);
+  line.write(six, "");
+  line.write(three, "");
+  outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_NE(outcome.err.find("note: no checkpoint is whole; starting from the beginning\n"), std::string::npos);
+  EXPECT_EQ(line.read(six), good);
+}
+
+TEST(TrainCommand, fine_tunes) {
+  CommandLine line;
+  line.prepare();
+  ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
+  line.write("other.txt", std::string(100, 'a') + " fox saw the hen." + std::string(100, 'h'));
+  line.write("fine.toml", "[data]\nfiles = [\"other.txt\"]\n[train]\nsteps = 4\n");
+  Outcome outcome = line.run({"train", "fine.toml", "--init", "runs/tiny"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("runs/fine: 2480 parameters, vocabulary 16 (char)"), 0u);
+  EXPECT_EQ(line.run({"train", "--resume", "runs/fine"}).exit_code, 0);
+  EXPECT_EQ(
+      line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "b", "--set", "model.dropout=0.5"}).exit_code, 0);
+
+  outcome = line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "c", "--set", "model.n_heads=4"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(
+      outcome.first_error(),
+      "error: runs/tiny/checkpoints/step-00000006.h5: model.n_heads is 2 there, 4 in the config; leave the key out "
+      "to take the checkpoint's");
+  line.write("other.txt", "the Fox");
+  outcome = line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "c"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_EQ(
+      outcome.first_error(),
+      "error: data.files: unknown character 'F' (U+0046) at character 4 (byte offset 4): it is not among the 16 of "
+      "the vocabulary");
+  EXPECT_FALSE(line.exists("c"));
+}
+
+TEST(TrainCommand, a_loss_that_is_not_finite_ends_it) {
+  CommandLine line;
+  line.prepare("[checkpoint]\nevery = 1\n[optimizer]\nlr = 1e6\ngrad_clip = 0\n");
+  const Outcome outcome = line.run({"train", "tiny.toml", "--set", "train.steps=1000"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.err.find("error: step "), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find("; the update has not been applied"), std::string::npos) << outcome.err;
+  EXPECT_EQ(line.run({"inspect", "runs/tiny", "--verify"}).exit_code, 0);
+}
+
+TEST(TrainCommand, a_full_standard_output_is_an_error) {
+  CommandLine line;
+  line.prepare();
+  const std::string command = std::string(HANDGRAD_BINARY) + " train " + line / "tiny.toml" + " --out " + line / "run" +
+                              " > /dev/full 2> " + line / "err";
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_EQ(line.read("err").find("error: cannot write to "), 0u) << line.read("err");
+}
+
+}  // namespace
+}  // namespace handgrad
