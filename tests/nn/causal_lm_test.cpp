@@ -38,7 +38,8 @@ ModelConfig resolved(const ModelConfig& m) {
 std::vector<TokenId> tokens(Index count, std::uint64_t seed) {
   const Random random(seed, Stream::audit);
   std::vector<TokenId> ids;
-  for (Index i = 0; i < count; ++i) ids.push_back(static_cast<TokenId>(random.below(static_cast<std::uint64_t>(i), 11)));
+  for (Index i = 0; i < count; ++i)
+    ids.push_back(static_cast<TokenId>(random.below(static_cast<std::uint64_t>(i), 11)));
   return ids;
 }
 
@@ -187,7 +188,8 @@ TEST(CausalLm, a_later_token_changes_no_earlier_logit) {
 }
 
 TEST(CausalLm, cached_and_uncached_logits_agree_however_the_prompt_is_cut) {
-  for (const PositionKind position : {PositionKind::rope, PositionKind::learned, PositionKind::sinusoidal, PositionKind::none}) {
+  for (const PositionKind position :
+       {PositionKind::rope, PositionKind::learned, PositionKind::sinusoidal, PositionKind::none}) {
     ModelConfig m = llama_shape();
     m.position = position, m.context = 12;
     for (const AttentionKind kind : {AttentionKind::tiled, AttentionKind::explicit_form}) {
@@ -203,7 +205,8 @@ TEST(CausalLm, cached_and_uncached_logits_agree_however_the_prompt_is_cut) {
           const std::span<const TokenId> part(ids.data() + at, static_cast<std::size_t>(count));
           const Var<float> logits = model.logits(tape, {part}, {.cache = &cache});
           for (Index i = 0; i < count * 11; ++i) {
-            ASSERT_NEAR(logits.view().data[i], whole.view().data[at * 11 + i], 1e-5) << "token " << at << " + " << i / 11;
+            ASSERT_NEAR(logits.view().data[i], whole.view().data[at * 11 + i], 1e-5)
+                << "token " << at << " + " << i / 11;
           }
           at += count;
         }
