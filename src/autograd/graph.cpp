@@ -126,8 +126,8 @@ void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
   if (!y.view().dense()) throw ShapeError("backward: the value must be dense");
   check_versions();
   consumed_ = true;
-  const View<S> root = gradient_of(part(y, "backward"));
-  for (Index i = 0; i < y.size(); ++i) root.data[i] += seed.data[i];
+  S* root = gradient_of(node(y.id())).data + y.offset();
+  for (Index i = 0; i < y.size(); ++i) root[i] += seed.data[i];
   for (int id = static_cast<int>(nodes_.size()) - 1; id >= 0; --id) {
     Node<S>& n = node(id);
     if (!n.run) continue;
