@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <system_error>
 
@@ -88,10 +90,20 @@ int run(const Arguments& arguments) {
   }
 }
 
+// By default a thread of a team that waits for the others spins for many milliseconds, longer than a time slice: where
+// other programs use the cores, too, a spinning thread may then keep the very thread that it waits for from running, and
+// training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded again.
+void spin_briefly(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  setenv("GOMP_SPINCOUNT", "2000", 1);
+  execv("/proc/self/exe", argv);  // returns only if it fails: then the default will have to do
+}
+
 }  // namespace
 }  // namespace handgrad::cli
 
 int main(int argc, char** argv) {
+  handgrad::cli::spin_briefly(argv);
   // A file that would grow beyond a limit is then an error of the write, and not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   return handgrad::cli::run({argv + 1, argv + argc});
