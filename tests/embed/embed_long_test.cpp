@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "handgrad/core/files.h"
+#include "support/temporary_folder.h"
+
+// The library, installed, in a program that was built without our flags: with its own, and with hostile ones.
+
+namespace handgrad {
+namespace {
+
+TEST(EmbedLong, a_program_builds_against_the_installed_library_and_runs) {
+  const test::TemporaryFolder folder;
+  const auto run = [&](const std::string& command) {
+    const std::string log = folder / "log";
+    const int status = std::system(("( cd " + folder.path() + " && " + command + " ) > " + log + " 2>&1").c_str());
+    EXPECT_EQ(status, 0) << command << "\n" << read_file(log);
+    return status == 0;
+  };
+  const std::string prefix = folder / "prefix";
+  ASSERT_TRUE(run("cmake --install " HANDGRAD_BINARY_DIR " --prefix " + prefix));
+  for (const std::string flags : {"", "-O3 -march=native -ffast-math"}) {
+    const std::string build = folder / (flags.empty() ? "plain" : "hostile");
+    ASSERT_TRUE(run("env -u CXXFLAGS cmake -S " HANDGRAD_SOURCE_DIR "/tests/embed -B " + build +
+                    " -DCMAKE_PREFIX_PATH=" + prefix + " '-DCMAKE_CXX_FLAGS=" + flags + "'"));
+    ASSERT_TRUE(run("cmake --build " + build));
+    EXPECT_TRUE(run(build + "/embed"));
+  }
+}
+
+}  // namespace
+}  // namespace handgrad
