@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "handgrad/core/parallel.h"
 #include "support/examples.h"
 
 // The pages of docs/ tell the truth: their worked examples are run, their links lead somewhere, no operation is left
@@ -93,6 +94,7 @@ std::set<std::string> anchors(const std::string& prose) {
 }
 
 TEST(Pages, examples_print_what_the_operations_compute) {
+  const ThreadScope one(1);  // tiny arrays: on a busy machine a second thread is only waited for
   std::set<std::string> shown;
   for (const fs::path& path : pages(folder)) {
     Page page = parse(path);
