@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "handgrad/core/parallel.h"
 #include "support/examples.h"
 
 // The pages of docs/ tell the truth: their worked examples are run, their links lead somewhere, no operation is left
@@ -59,17 +61,40 @@ Page parse(const fs::path& path) {
   return page;
 }
 
-// Targets of a page's links to files, without their anchors.
-std::vector<std::string> links(const std::string& prose) {
-  static const std::regex link(R"re(\]\(([^)#\s]+)(#[^)]*)?\))re");
-  std::vector<std::string> targets;
+struct Link {
+  std::string target, anchor;  // "softmax.md", "backward" or nothing
+};
+
+// A page's links to files.
+std::vector<Link> links(const std::string& prose) {
+  static const std::regex link(R"re(\]\(([^)#\s]+)(?:#([^)]*))?\))re");
+  std::vector<Link> found;
   for (std::sregex_iterator i(prose.begin(), prose.end(), link), end; i != end; ++i) {
-    if (std::string target = (*i)[1]; target.find("://") == std::string::npos) targets.push_back(std::move(target));
+    if ((*i)[1].str().find("://") == std::string::npos) found.push_back({(*i)[1], (*i)[2]});
   }
-  return targets;
+  return found;
+}
+
+// What a code host makes of a page's headings: lower case, blanks to hyphens, no punctuation.
+std::set<std::string> anchors(const std::string& prose) {
+  std::set<std::string> found;
+  std::istringstream lines(prose);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('#')) continue;
+    std::string anchor;
+    for (const char c : line.substr(line.find(' ') + 1)) {
+      if (c == ' ') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      }
+    }
+    found.insert(anchor);
+  }
+  return found;
 }
 
 TEST(Pages, examples_print_what_the_operations_compute) {
+  const ThreadScope one(1);  // tiny arrays: on a busy machine a second thread is only waited for
   std::set<std::string> shown;
   for (const fs::path& path : pages(folder)) {
     Page page = parse(path);
@@ -96,8 +121,13 @@ TEST(Pages, links_lead_to_files) {
   auto all = pages(root / "docs");
   all.push_back(root / "README.md");
   for (const fs::path& path : all) {
-    for (const std::string& target : links(parse(path).prose)) {
-      EXPECT_TRUE(fs::exists(path.parent_path() / target)) << path << " links to " << target;
+    for (const auto& [target, anchor] : links(parse(path).prose)) {
+      const fs::path file = path.parent_path() / target;
+      EXPECT_TRUE(fs::exists(file)) << path << " links to " << target;
+      if (!anchor.empty() && fs::exists(file)) {
+        EXPECT_TRUE(anchors(parse(file).prose).contains(anchor))
+            << path << ": no heading in " << target << " is #" << anchor;
+      }
     }
   }
 }
@@ -106,7 +136,7 @@ TEST(Pages, every_operation_has_its_derivation) {
   std::map<std::string, std::string> prose_that_links_to;  // by the source's name
   for (const fs::path& path : pages(folder)) {
     const std::string prose = parse(path).prose;
-    for (const std::string& target : links(prose)) prose_that_links_to[target] += prose;
+    for (const auto& [target, anchor] : links(prose)) prose_that_links_to[target] += prose;
   }
   for (const auto& entry : fs::directory_iterator(root / "include/handgrad/ops")) {
     const std::string name = entry.path().stem().string();
@@ -120,11 +150,12 @@ TEST(Pages, every_operation_has_its_derivation) {
 }
 
 TEST(Pages, the_index_names_every_page) {
-  const auto listed = links(parse(folder / "README.md").prose);
+  std::set<std::string> listed;
+  for (const Link& link : links(parse(folder / "README.md").prose)) listed.insert(link.target);
   for (const fs::path& path : pages(folder)) {
     const std::string name = path.filename().string();
     if (name == "README.md") continue;
-    EXPECT_NE(std::find(listed.begin(), listed.end(), name), listed.end()) << name << " is not in README.md";
+    EXPECT_TRUE(listed.contains(name)) << name << " is not in README.md";
   }
 }
 
