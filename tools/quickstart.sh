@@ -12,4 +12,4 @@ build/release/handgrad train configs/quickstart.toml --resume auto
 echo
 echo "The model writes (build/release/handgrad generate runs/quickstart --prompt \"Once\"):"
 echo
-build/release/handgrad generate runs/quickstart --prompt "Once" --tokens 700 --temperature 0.7
+build/release/handgrad generate runs/quickstart --prompt "Once" --tokens 700 --temperature 0.6

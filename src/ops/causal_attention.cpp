@@ -262,6 +262,10 @@ void check_shapes(const Var<S>& q, const Var<S>& k, const Var<S>& v, const Atten
     throw ShapeError(
         fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", a[1], b[1]));
   }
+  if (options.query_tile < 1 || options.key_tile < 1) {
+    throw RangeError(fmt::format("attention: tiles have at least 1 row and column, got {} and {}", options.query_tile,
+                                 options.key_tile));
+  }
   if (!(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0)) {
     throw RangeError(
         fmt::format("attention: the dropout probability lies in [0, 1), got {}", options.dropout.probability));

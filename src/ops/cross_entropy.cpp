@@ -33,7 +33,7 @@ void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targe
 template <class S>
 Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options) {
   const Rows<const S> rows = logits.rows();
-  check_targets(targets, rows.rows, rows.cols, options.ignore);
+  check_targets(targets, rows.rows, rows.cols, options);
   const Index block = rows_in_block(logits.shape());
   const Index divisor = loss_divisor(targets, options);
   auto y = output("cross_entropy", Shape{}, logits);

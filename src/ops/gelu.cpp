@@ -13,7 +13,7 @@ S value(S x) {
   return x * normal_cdf(x);
 }
 
-// y' = (Phi(x) + x phi(x)),  phi(x) = exp(-x^2/2) / sqrt(2 pi)
+// y' = Phi(x) + x phi(x),  phi(x) = exp(-x^2/2) / sqrt(2 pi)
 template <class S>
 S slope(S x) {
   return normal_cdf(x) + x * normal_density(x);

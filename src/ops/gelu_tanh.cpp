@@ -21,7 +21,7 @@ S value(S x) {
   return x * sigmoid(twice_u(x));
 }
 
-// y' = (s + x s (1 - s) 2 du/dx),  du/dx = sqrt(2/pi) (1 + 3 x 0.044715 x^2)
+// y' = s + x s (1 - s) 2 du/dx,  du/dx = sqrt(2/pi) (1 + 3 x 0.044715 x^2)
 template <class S>
 S slope(S x) {
   const S s = sigmoid(twice_u(x));

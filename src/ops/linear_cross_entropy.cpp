@@ -1,5 +1,7 @@
 #include "handgrad/ops/linear_cross_entropy.h"
 
+#include <fmt/format.h>
+
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "ops/loss_rows.h"
@@ -94,7 +96,7 @@ Var<S> linear_cross_entropy(Var<S> x, Var<S> weight, std::span<const TokenId> ta
   }
   const Rows<const S> rows = x.rows();
   const Index classes = weight.extent(0), block = rows_in_block(x.shape());
-  check_targets(targets, rows.rows, classes, options.ignore);
+  check_targets(targets, rows.rows, classes, options);
   const Index divisor = loss_divisor(targets, options);
   auto y = output("linear_cross_entropy", Shape{}, x, weight);
   const Index all = checked_product(rows.rows, classes, "logits");

@@ -13,7 +13,11 @@
 
 namespace handgrad {
 
-inline void check_targets(std::span<const TokenId> targets, Index rows, Index classes, TokenId ignore) {
+inline void check_targets(std::span<const TokenId> targets, Index rows, Index classes, const LossOptions& options) {
+  const TokenId ignore = options.ignore;
+  if (!(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0)) {
+    throw RangeError(fmt::format("cross_entropy: label smoothing lies in [0, 1], got {}", options.label_smoothing));
+  }
   if (static_cast<Index>(targets.size()) != rows) {
     throw ShapeError(
         fmt::format("cross_entropy: one target a row is needed, got {} for {} rows", targets.size(), rows));

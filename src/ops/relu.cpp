@@ -13,7 +13,7 @@ S value(S x) {
   return real_part(x) < 0 ? S(0) : x;
 }
 
-// y' = for x > 0; at the kink, x = 0, the slope is taken as 0
+// y' = 1 for x > 0, else 0; at the kink, x = 0, the slope is taken as 0
 template <class S>
 S slope(S x) {
   return real_part(x) <= 0 ? S(0) : S(1);

@@ -205,6 +205,7 @@ TEST(AttentionTiled, takes_heads_only) {
   EXPECT_THROW(causal_attention(q, of({2, 3, 2, 6}), of({2, 3, 4, 6})), ShapeError);
   EXPECT_THROW(causal_attention(of({3, 4, 6}), of({3, 4, 6}), of({3, 4, 6})), ShapeError);
   EXPECT_THROW(causal_attention(q, q, q, {.dropout = {.probability = 1.0}}), RangeError);
+  EXPECT_THROW(causal_attention(q, q, q, {.key_tile = 0}), RangeError);
   EXPECT_THROW(scaled_dot_product_attention(q, q, q, {.dropout = {.probability = -0.1}}), RangeError);
 }
 

@@ -188,6 +188,14 @@ TYPED_TEST(CrossEntropy, weighs_micro_batches_by_valid_targets) {
   expect_near(gradient(z), gradient(whole), 1e-7);
 }
 
+TEST(CrossEntropyErrors, label_smoothing_lies_between_0_and_1) {
+  Tape<double> tape;
+  const std::vector<TokenId> targets{1};
+  for (const double smoothing : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_THROW(cross_entropy(row(tape, {0, 1, 2}), targets, {.label_smoothing = smoothing}), RangeError);
+  }
+}
+
 TEST(CrossEntropyErrors, a_label_outside_is_named_with_row_value_and_classes) {
   Tape<double> tape;
   const auto x = tape.constant(random_tensor<double>({3, 5}, 1)), w = tape.constant(random_tensor<double>({5, 5}, 2));

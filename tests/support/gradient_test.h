@@ -99,7 +99,7 @@ void run_gradient_test(F f, std::span<const Tensor<double>> operands, GradientTo
   EXPECT_LE(report.worst_difference_error, tolerance.differences) << report.worst(10);
   EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
   EXPECT_LE(report.worst_relative_difference_error, 1e-7) << report.worst(10);
-  ::testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error));
+  ::testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error * 1e15) + "e-15");
   check_float(f, operands, tolerance.float_l2);
   check_added(f, operands);
 }

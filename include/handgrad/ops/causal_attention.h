@@ -16,14 +16,12 @@ namespace handgrad {
 /// Grouped queries repeat: query head h reads key head floor(h / (H / H_kv)). A query that sees no key gives zeros, and
 /// zero gradients. A hidden score is selected away: not even a NaN there changes a bit.
 ///
-/// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views will do. mask:
-/// broadcastable
-///          to (B, H, Q, K).
+/// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views will do.
+///          mask: broadcastable to (B, H, Q, K).
 /// Saves    q, k, v, y, and m and log l a row (m = +infinity for a row that sees nothing).
 /// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
-///          dropout probability outside [0, 1).
-/// Source   Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, FlashAttention, arXiv:2205.14135,
-/// section 3.1.
+///          dropout probability outside [0, 1) or a tile size below 1.
+/// Source   Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135, section 3.1.
 template <class S>
 Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options = {});
 

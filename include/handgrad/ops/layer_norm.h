@@ -15,7 +15,7 @@ namespace handgrad {
 /// Shapes   x, y: (..., C); weight, bias: (C), bias may be an empty handle.
 /// Saves    x, weight, mean and r a row.
 /// Throws   ShapeError if the shapes do not fit together.
-/// Source   Ba et al. 2016, arXiv:1607.06450.
+/// Source   Ba et al. 2016, arXiv:1607.06450, section 3.
 template <class S>
 Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
 

@@ -7,8 +7,8 @@ namespace handgrad {
 /// Product of two values, element by element, broadcast.
 ///
 ///   forward    y = a b
-///   backward   da += dy b,  db += dy a;  an operand that was broadcast gets the sum over the axes it was repeated
-///   along
+///   backward   da += dy b,  db += dy a;  an operand that was broadcast gets the sum over the axes along which it was
+///              repeated
 ///
 /// Shapes   a, b: any, axes matched from the last, extents equal or 1; y: the larger of each.
 /// Saves    a, b.

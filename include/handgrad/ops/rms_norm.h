@@ -14,7 +14,7 @@ namespace handgrad {
 /// Shapes   x, y: (..., C), or heads (B, T, H, D) in a view; weight: (C).
 /// Saves    x, weight, r a row.
 /// Throws   ShapeError if the shapes do not fit together.
-/// Source   Zhang and Sennrich 2019, arXiv:1910.07467.
+/// Source   Zhang and Sennrich 2019, arXiv:1910.07467, section 4.
 template <class S>
 Var<S> rms_norm(Var<S> x, Var<S> weight, double eps = 1e-5);
 

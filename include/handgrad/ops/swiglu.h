@@ -12,7 +12,7 @@ namespace handgrad {
 /// Shapes   gate, up, y: equal, of rank 1 and above.
 /// Saves    gate, up.
 /// Throws   ShapeError if the shapes differ.
-/// Source   Shazeer 2020, GLU variants improve transformer, arXiv:2002.05202.
+/// Source   Shazeer 2020, GLU variants improve transformer, arXiv:2002.05202, section 2.
 template <class S>
 Var<S> swiglu(Var<S> gate, Var<S> up);
 
