@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <system_error>
 
@@ -95,8 +96,10 @@ int run(const Arguments& arguments) {
 // training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded again.
 void spin_briefly(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   setenv("GOMP_SPINCOUNT", "2000", 1);
-  execv("/proc/self/exe", argv);  // returns only if it fails: then the default will have to do
+  execv(self.c_str(), argv);  // returns only if it fails: then the default will have to do
 }
 
 }  // namespace
