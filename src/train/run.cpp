@@ -54,12 +54,24 @@ void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteSte
   write_container(fs, path, contents);
 }
 
+// Between the reading of a checkpoint and the taking of the lock another process may have trained on.
+void refuse_later_checkpoints(const std::string& folder, Index step) {
+  const std::vector<Index> steps = checkpoint_steps(folder);
+  if (steps.empty() || steps.front() <= step) return;
+  const NewestCheckpoint newest = newest_checkpoint(folder);
+  if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // the later ones are damaged
+  throw DataError(
+      fmt::format("{}: holds a later checkpoint (step {}) than this run's (step {}); --resume auto takes it", folder,
+                  newest.checkpoint->loop().step, step));
+}
+
 }  // namespace
 
 Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
     : trainer_(std::move(trainer)), folder_(folder), fs_(fs), started_(Clock::now()), logged_(started_) {
   make_folders(fs_, folder_ + "/checkpoints");
   lock_ = std::make_unique<RunLock>(folder_);
+  refuse_later_checkpoints(folder_, trainer_.loop().step);
   remove_temporaries(fs_, folder_);
   remove_temporaries(fs_, folder_ + "/checkpoints");
   write_durably(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));

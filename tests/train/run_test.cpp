@@ -229,6 +229,24 @@ TEST_F(RunTest, has_one_writer) {
   EXPECT_EQ(metrics_of(folder / "run"), metrics);
 }
 
+TEST_F(RunTest, is_not_taken_back_by_one_who_read_it_before_another_went_on) {
+  const TemporaryFolder place;
+  const std::string folder = place / "run";
+  {
+    TrainingRun run(new_trainer(), folder);
+    run.advance();
+    run.save();
+  }
+  Trainer<float> late = resumed_trainer(folder);
+  {
+    TrainingRun run(resumed_trainer(folder), folder);
+    run.advance();
+    run.save();
+  }
+  EXPECT_EQ(message_of<DataError>([&] { TrainingRun run(std::move(late), folder); }),
+            folder + ": holds a later checkpoint (step 2) than this run's (step 1); --resume auto takes it");
+}
+
 TEST_F(RunTest, stopped_before_its_first_step_can_be_resumed_and_has_no_best) {
   const TemporaryFolder folder;
   {

@@ -141,6 +141,11 @@ std::optional<Checkpoint> checkpoint_to_resume(const Request& request, const std
   FoundCheckpoint found = find_checkpoint(request.resume);
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const std::vector<Index> steps = checkpoint_steps(folder);
+  std::error_code error;
+  if (!steps.empty() && !files::equivalent(run_of(request.resume), folder, error)) {
+    throw DataError(
+        fmt::format("{}: holds another run than the one to resume; choose another folder with --out", folder));
+  }
   if (request.resume != folder && !steps.empty() && steps.front() > found.checkpoint.loop().step) {
     throw DataError(
         fmt::format("{}: holds a later checkpoint (step {}) than the one to resume (step {}); choose another "

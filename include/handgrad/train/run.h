@@ -19,7 +19,7 @@ namespace handgrad {
 class Run {
  public:
   /// Takes the folder: makes it if need be, locks it, writes config.toml, cuts metrics.jsonl back to the trainer's
-  /// step. Throws DataError if another process holds it or the disk says no.
+  /// step. Throws DataError if another process holds it or has trained it further, or the disk says no.
   Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs = posix_files());
 
   Trainer<float>& trainer() { return trainer_; }
