@@ -57,9 +57,10 @@ NewestCheckpoint newest_checkpoint(const std::string& run_folder) {
 FoundCheckpoint find_checkpoint(const std::string& path) {
   std::error_code error;
   if (!files::is_directory(path, error)) return {Checkpoint::load(path), {}};
-  const bool inside =
-      files::path(path).filename() == "checkpoints" || files::path(path).parent_path().filename() == "checkpoints";
-  NewestCheckpoint newest = newest_checkpoint(inside ? files::path(path).parent_path().string() : path);
+  std::string folder = path;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (files::path(folder).filename() == "checkpoints") folder = folder_of(folder);
+  NewestCheckpoint newest = newest_checkpoint(folder);
   if (!newest.checkpoint) {
     throw CheckpointError(newest.passed_over.empty() ? fmt::format("{}: holds no checkpoint", path)
                                                      : fmt::format("{}: holds no whole checkpoint: {}", path,
@@ -70,7 +71,7 @@ FoundCheckpoint find_checkpoint(const std::string& path) {
 
 bool is_run_folder(const std::string& folder) {
   std::error_code error;
-  return files::exists(folder + "/config.toml", error) || files::is_directory(folder + "/checkpoints", error);
+  return files::exists(folder + "/lock", error) || !checkpoint_steps(folder).empty();
 }
 
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop) {

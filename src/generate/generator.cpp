@@ -89,6 +89,15 @@ class StopFilter {
 
 }  // namespace
 
+std::string default_prompt(const Tokenizer& tokenizer) {
+  try {
+    tokenizer.encode("\n");
+    return "\n";
+  } catch (const DataError&) {
+    return std::string(tokenizer.token_bytes(0));
+  }
+}
+
 Index generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
                     const TextOptions& options, const std::function<bool(std::string_view)>& sink) {
   if (options.tokens < 0) throw RangeError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));

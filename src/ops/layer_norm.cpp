@@ -67,10 +67,11 @@ void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, 
 template <class S>
 Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps) {
   const Shape width{x.extent(-1)};
-  if (weight.shape() != width || (bias && bias.shape() != width)) {
-    throw ShapeError(fmt::format("layer_norm: weight and bias are {}, got {} and {} for x {}", width.to_string(),
-                                 weight.shape().to_string(), bias ? bias.shape().to_string() : "none",
-                                 x.shape().to_string()));
+  if (weight.shape() != width || (bias && bias.shape() != width) || !weight.view().dense() ||
+      (bias && !bias.view().dense())) {
+    throw ShapeError(fmt::format("layer_norm: weight and bias are dense and {}, got {} and {} for x {}",
+                                 width.to_string(), weight.shape().to_string(),
+                                 bias ? bias.shape().to_string() : "none", x.shape().to_string()));
   }
   const Index block = rows_in_block(x.shape());
   auto y = output("layer_norm", x.shape(), x, weight, bias);

@@ -59,9 +59,9 @@ void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> 
 
 template <class S>
 Var<S> rms_norm(Var<S> x, Var<S> weight, double eps) {
-  if (weight.shape() != Shape{x.extent(-1)}) {
-    throw ShapeError(fmt::format("rms_norm: weight is ({}), got {} for x {}", x.extent(-1), weight.shape().to_string(),
-                                 x.shape().to_string()));
+  if (weight.shape() != Shape{x.extent(-1)} || !weight.view().dense()) {
+    throw ShapeError(fmt::format("rms_norm: weight is dense and ({}), got {} for x {}", x.extent(-1),
+                                 weight.shape().to_string(), x.shape().to_string()));
   }
   const Index block = head_rows_in_block(x.shape());
   auto y = output("rms_norm", x.shape(), x, weight);

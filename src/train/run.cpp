@@ -69,8 +69,9 @@ void refuse_later_checkpoints(const std::string& folder, Index step) {
 
 Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
     : trainer_(std::move(trainer)), folder_(folder), fs_(fs), started_(Clock::now()), logged_(started_) {
-  make_folders(fs_, folder_ + "/checkpoints");
+  make_folders(fs_, folder_);
   lock_ = std::make_unique<RunLock>(folder_);
+  make_folders(fs_, folder_ + "/checkpoints");
   refuse_later_checkpoints(folder_, trainer_.loop().step);
   remove_temporaries(fs_, folder_);
   remove_temporaries(fs_, folder_ + "/checkpoints");
@@ -91,12 +92,14 @@ StepReport Run::advance() {
   const Config& config = trainer_.config();
   const StepReport report = guarded_step();
   const bool last = report.step >= config.train.steps;
-  if (last || report.skipped || report.step == 1 || report.step % config.log.every == 0) log_step(report);
+  const bool logged = last || report.skipped || report.step == 1 || report.step % config.log.every == 0;
+  if (logged) log_step(report);
   bool best = false;
   if (last || report.step % config.eval.every == 0) {
     const EvaluationReport evaluation = trainer_.evaluate();
     log_evaluation(evaluation);
     best = evaluation.is_best;
+    if (!logged && trainer_.done()) log_step(report);  // patience has run out: this was the last step
   }
   if (best || trainer_.done() || report.step % config.checkpoint.every == 0) save();
   return report;
@@ -161,6 +164,9 @@ void clear_run_folder(FileSystem* fs, const std::string& folder) {
   for (const char* name : {"latest.h5", "best.h5"}) remove_file(fs, folder + "/checkpoints/" + name);
   for (const Index step : checkpoint_steps(folder)) remove_file(fs, checkpoint_path(folder, step));
   for (const char* name : {"metrics.jsonl", "config.toml"}) remove_file(fs, folder + "/" + name);
+  for (const std::string& name : list_folder(fs, folder)) {
+    if (name.starts_with("nonfinite-step-") && name.ends_with(".h5")) remove_file(fs, folder + "/" + name);
+  }
 }
 
 }  // namespace handgrad

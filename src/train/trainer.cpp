@@ -194,12 +194,11 @@ bool Trainer<S>::may_skip() const {
 template <class S>
 void Trainer<S>::refuse_step(const std::string& trouble) {
   NonFiniteTracer tracer;
-  tape_.observe(tracer);
+  const typename Tape<S>::Watch watch(tape_, tracer);
   model_.store().zero_gradients();
   Index micro_batch = 0;
   LossSum loss;
   while (micro_batch < config_.train.accumulation && !tracer.origin()) accumulate(micro_batch++, loss);
-  tape_.unobserve(tracer);
   std::vector<Index> windows;
   const Index samples = config_.train.batch_size;
   const TokenWindows order = windows_of(config_, source_);

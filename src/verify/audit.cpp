@@ -127,9 +127,8 @@ class Audit {
     for (const Parameter& p : store.parameters()) {
       AuditRow row{"complex step", p.name, 0.0, 1e-10, ""};
       for (const GradientEntry& entry : found.entries) {
-        if (entry.tensor != p.name || (entry.complex_error <= row.error && !row.where.empty())) continue;
-        row.error = entry.complex_error;
-        row.where = fmt::format("[{}]", entry.index);
+        if (entry.tensor != p.name) continue;
+        if (raise_to(row.error, entry.complex_error) || row.where.empty()) row.where = fmt::format("[{}]", entry.index);
       }
       report_.rows.push_back(row);
     }
@@ -159,9 +158,7 @@ class Audit {
     });
     AuditRow row{"complex step", fmt::format("{} directions over all", options_.directions), 0.0, 1e-12, ""};
     for (std::size_t n = 0; n < errors.size(); ++n) {
-      if (errors[n] <= row.error) continue;
-      row.error = errors[n];
-      row.where = fmt::format("direction {}", n);
+      if (raise_to(row.error, errors[n])) row.where = fmt::format("direction {}", n);
     }
     report_.rows.push_back(row);
   }
@@ -221,7 +218,7 @@ class Audit {
                                  best_of(model, parameters[static_cast<std::size_t>(i)], row);
                                  in_float[static_cast<std::size_t>(i)] = row.error;
                                });
-    for (const double error : in_float) worst_in_float = std::max(worst_in_float, error);
+    for (const double error : in_float) raise_to(worst_in_float, error);
     report_.rows.insert(report_.rows.end(), rows.begin(), rows.end());
     report_.rows.push_back(
         {"finite differences", "(in float, for comparison: no proof)", worst_in_float, HUGE_VAL, "best step"});
@@ -231,7 +228,8 @@ class Audit {
     CausalLm<float> model = model_of<float>(config_, weights_);
     const double loss = static_cast<double>(differentiate(model, batch_, options_.seed));
     const double exact_loss = value_at(exact_, batch_, options_.seed);
-    report_.rows.push_back({"float against double", "loss", std::abs(loss - exact_loss) / exact_loss, 1e-6, ""});
+    report_.rows.push_back(
+        {"float against double", "loss", std::abs(loss - exact_loss) / std::max(exact_loss, 1e-6), 1e-6, ""});
     double largest = 0.0;
     for (Index i = 0; i < exact_.store().flat_size(); ++i)
       largest = std::max(largest, std::abs(exact_.store().gradients()[i]));
@@ -243,8 +241,8 @@ class Audit {
         size += g * g;
       }
       const double floor = 1e-6 * largest * std::sqrt(static_cast<double>(p.shape.size()));
-      report_.rows.push_back(
-          {"float against double", p.name, std::sqrt(error) / std::max(std::sqrt(size), floor), 2e-5, "relative L2"});
+      report_.rows.push_back({"float against double", p.name,
+                              std::sqrt(error) / std::max({std::sqrt(size), floor, 1e-300}), 2e-5, "relative L2"});
     }
   }
 
@@ -255,10 +253,11 @@ class Audit {
     differentiate(model, batch_, options_.seed);
     double worst = 0.0, largest = 0.0;
     for (Index i = 0; i < model.store().flat_size(); ++i) {
-      worst = std::max(worst, std::abs(model.store().gradients()[i] - exact_.store().gradients()[i]));
+      raise_to(worst, std::abs(model.store().gradients()[i] - exact_.store().gradients()[i]));
       largest = std::max(largest, std::abs(exact_.store().gradients()[i]));
     }
-    report_.rows.push_back({"paths", "explicit = tiled attention, gradients", worst / largest, 1e-12, ""});
+    report_.rows.push_back(
+        {"paths", "explicit = tiled attention, gradients", worst / std::max(largest, 1e-300), 1e-12, ""});
   }
 
   void cache() {
@@ -272,8 +271,8 @@ class Audit {
       const Var<float> one =
           weights_.logits(tape, {sequence.subspan(static_cast<std::size_t>(t), 1)}, {.cache = &cache});
       for (Index v = 0; v < config_.vocab_size; ++v) {
-        worst = std::max(
-            worst, std::abs(static_cast<double>(one.view().data[v] - whole.view().data[t * config_.vocab_size + v])));
+        raise_to(worst,
+                 std::abs(static_cast<double>(one.view().data[v] - whole.view().data[t * config_.vocab_size + v])));
       }
     }
     report_.rows.push_back({"paths", "cached = uncached logits", worst, 1e-5, ""});

@@ -57,10 +57,6 @@ void GradientReport::judge() {
     of_tensor = std::max({of_tensor, std::abs(e.value), std::abs(e.complex_step)});
     overall = std::max(overall, of_tensor);
   }
-  // A NaN must be the worst of all, so the comparisons are written to let it through.
-  const auto raise = [](double& worst, double error) {
-    if (!(error <= worst)) worst = error;
-  };
   worst_complex_error = worst_difference_error = 0.0;
   worst_relative_complex_error = worst_relative_difference_error = 0.0;
   for (GradientEntry& e : entries) {
@@ -68,11 +64,11 @@ void GradientReport::judge() {
     e.complex_error = std::abs(e.value - e.complex_step) / scale;
     e.difference_error = std::abs(e.value - e.difference) / scale;
     if (e.kink) continue;
-    raise(worst_complex_error, e.complex_error);
-    raise(worst_difference_error, e.difference_error);
+    raise_to(worst_complex_error, e.complex_error);
+    raise_to(worst_difference_error, e.difference_error);
     if (std::abs(e.complex_step) > 1e-4 * largest[e.tensor]) {
-      raise(worst_relative_complex_error, std::abs(e.value - e.complex_step) / std::abs(e.complex_step));
-      raise(worst_relative_difference_error, std::abs(e.value - e.difference) / std::abs(e.complex_step));
+      raise_to(worst_relative_complex_error, std::abs(e.value - e.complex_step) / std::abs(e.complex_step));
+      raise_to(worst_relative_difference_error, std::abs(e.value - e.difference) / std::abs(e.complex_step));
     }
   }
 }

@@ -280,6 +280,8 @@ TEST(BadInput, permissions) {
 
   // Read-only from the first save on.
   std::filesystem::create_directories(line / "run/checkpoints");
+  line.write("run/lock", "");
+  ::chmod((line / "run/lock").c_str(), 0666);
   ::chmod((line / "run").c_str(), 0777);
   ::chmod((line / "run/checkpoints").c_str(), 0555);
   const Outcome outcome = line.run({"train", "tiny.toml", "--out", "run", "--resume", "auto"}, user);

@@ -14,7 +14,7 @@
 namespace handgrad {
 namespace {
 
-enum class Fault { none, scaled, sign, dropped, off_by_one, assigned };
+enum class Fault { none, scaled, sign, dropped, off_by_one, assigned, nan_first, nan_middle, nan_last };
 
 // y = x^3, with a backward pass that may be wrong on purpose.
 template <class S>
@@ -31,6 +31,10 @@ Var<S> cube(Var<S> x, Fault fault) {
       if (fault == Fault::sign) term = -term;
       if (fault == Fault::dropped && i == 1) continue;
       if (fault == Fault::off_by_one && i + 1 == x_saved.shape.size()) continue;
+      if ((fault == Fault::nan_first && i == 0) || (fault == Fault::nan_middle && i == 3) ||
+          (fault == Fault::nan_last && i + 1 == x_saved.shape.size())) {
+        term = static_cast<S>(std::numeric_limits<double>::quiet_NaN());
+      }
       fault == Fault::assigned ? dx.data[i] = term : dx.data[i] += term;
     }
   });
@@ -52,7 +56,8 @@ TEST(GradientCheck, a_right_gradient_passes) {
 }
 
 TEST(GradientCheck, wrong_gradients_fail) {
-  for (const Fault fault : {Fault::scaled, Fault::sign, Fault::dropped, Fault::off_by_one}) {
+  for (const Fault fault : {Fault::scaled, Fault::sign, Fault::dropped, Fault::off_by_one, Fault::nan_first,
+                            Fault::nan_middle, Fault::nan_last}) {
     EXPECT_FALSE(check(fault).passed()) << static_cast<int>(fault);
   }
 }

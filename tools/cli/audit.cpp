@@ -162,7 +162,8 @@ int run_audit(const Arguments& arguments) {
                std::count_if(report.rows.begin(), report.rows.end(), [](const AuditRow& r) { return r.passed(); }),
                report.rows.size(), seconds);
   }
-  if (parsed.values.count("json") > 0) write_json(parsed.values, json_of(report, seconds).dump());
+  if (parsed.values.count("json") > 0)
+    write_json(parsed.values, json_of(report, seconds).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return report.passed() ? done : check_failed;
 }
 

@@ -175,7 +175,8 @@ int run_bench(const Arguments& arguments) {
     fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),
                result["peak_rss_mb"].get<double>());
   }
-  if (parsed.values.count("json") > 0) write_json(parsed.values, result.dump());
+  if (parsed.values.count("json") > 0)
+    write_json(parsed.values, result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return done;
 }
 

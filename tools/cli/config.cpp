@@ -19,6 +19,10 @@ int run_config(const Arguments& arguments) {
   const std::string what =
       required_argument(parsed.values, "what", "config: explain, or check FILE; see handgrad config --help");
   if (what == "explain") {
+    if (parsed.values.count("file") > 0) {
+      throw UsageError(
+          fmt::format("config explain: unexpected argument \"{}\"", parsed.values["file"].as<std::string>()));
+    }
     fmt::print("{}", parsed.values.count("markdown") > 0 ? explain_config_markdown() : explain_config());
     return done;
   }

@@ -60,7 +60,7 @@ int run_eval(const Arguments& arguments) {
                                          {"loss", result.loss},
                                          {"perplexity", result.perplexity()},
                                          {"bits_per_byte", result.bits_per_byte}};
-    write_json(parsed.values, json.dump());
+    write_json(parsed.values, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   return done;
 }

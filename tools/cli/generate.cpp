@@ -13,11 +13,12 @@
 namespace handgrad::cli {
 namespace {
 
-std::string read_prompt(const cxxopts::ParseResult& values) {
+std::string read_prompt(const cxxopts::ParseResult& values, const Tokenizer& tokenizer) {
   if (values.count("prompt") > 0 && values.count("prompt-file") > 0) {
     throw UsageError("generate: --prompt and --prompt-file exclude each other");
   }
-  if (values.count("prompt-file") == 0) return values["prompt"].as<std::string>();
+  if (values.count("prompt") > 0) return values["prompt"].as<std::string>();
+  if (values.count("prompt-file") == 0) return default_prompt(tokenizer);
   const std::string file = values["prompt-file"].as<std::string>();
   if (file != "-") return read_file(file);
   return {std::istreambuf_iterator<char>(std::cin), {}};
@@ -49,7 +50,7 @@ TextOptions read_options(const cxxopts::ParseResult& values) {
 
 int run_generate(const Arguments& arguments) {
   cxxopts::Options options = make_options("generate", "Writes text with a trained model, as it comes.", "CHECKPOINT");
-  options.add_options()("prompt", "Text to go on from", cxxopts::value<std::string>()->default_value("\n"), "TEXT")(
+  options.add_options()("prompt", "Text to go on from (default: a line break)", cxxopts::value<std::string>(), "TEXT")(
       "prompt-file", "The same from a file, or - for standard input", cxxopts::value<std::string>(), "FILE")(
       "n,tokens", "At most so many tokens", cxxopts::value<Index>()->default_value("400"), "N")(
       "temperature", "0: always the likeliest token; 1: as the model says; higher: bolder",
@@ -67,9 +68,9 @@ int run_generate(const Arguments& arguments) {
   const std::string path =
       required_argument(parsed.values, "checkpoint", "generate: a CHECKPOINT is needed; see handgrad generate --help");
   const TextOptions text = read_options(parsed.values);
-  const std::string prompt = read_prompt(parsed.values);
   const ThreadScope scope(wanted_threads(parsed.values));
   const FoundCheckpoint found = find_checkpoint(path);
+  const std::string prompt = read_prompt(parsed.values, *found.checkpoint.tokenizer());
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const CausalLm<float> model = found.checkpoint.model<float>();
   const StopSignals signals;

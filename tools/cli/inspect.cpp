@@ -71,6 +71,14 @@ Index parameters_in(const Container& container) {
   return count;
 }
 
+// Any container of ours, or the newest checkpoint of a run.
+Container load(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return Container::load(path);
+  const FoundCheckpoint found = find_checkpoint(path);
+  for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
+  return found.checkpoint.container();
+}
+
 int verify(const std::string& path) {
   try {
     const FoundCheckpoint found = find_checkpoint(path);
@@ -106,8 +114,7 @@ int run_inspect(const Arguments& arguments) {
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }
-  const Container container =
-      std::filesystem::is_directory(path) ? find_checkpoint(path).checkpoint.container() : Container::load(path);
+  const Container container = load(path);
   fmt::print("{}: {} bytes, seal sound, {} datasets, {} parameters\n", container.name(), container.bytes().size(),
              container.datasets().size(), parameters_in(container));
   print_attributes(container);

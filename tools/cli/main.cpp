@@ -88,12 +88,15 @@ int run(const Arguments& arguments) {
     return fail(error.what(), files_and_data);
   } catch (const std::bad_alloc&) {
     return fail("memory: an allocation failed", out_of_memory);
+  } catch (const std::exception& error) {  // of a library that we use
+    return fail(error.what(), usage);
   }
 }
 
 // By default a thread of a team that waits for the others spins for many milliseconds, longer than a time slice: where
-// other programs use the cores, too, a spinning thread may then keep the very thread that it waits for from running, and
-// training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded again.
+// other programs use the cores, too, a spinning thread may then keep the very thread that it waits for from running,
+// and training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded
+// again.
 void spin_briefly(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   std::error_code error;

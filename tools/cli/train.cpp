@@ -10,6 +10,7 @@
 #include "handgrad/config/parse.h"
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
+#include "handgrad/core/files.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/train/run.h"
@@ -40,6 +41,11 @@ Request read_request(const cxxopts::ParseResult& values) {
   if (values.count("init") > 0) request.init = values["init"].as<std::string>();
   request.overwrite = values.count("overwrite") > 0;
   request.quiet = values.count("quiet") > 0;
+  for (const char* option : {"out", "resume", "init"}) {
+    if (values.count(option) > 0 && values[option].as<std::string>().empty()) {
+      throw UsageError(fmt::format("train: --{}: expected a path, got nothing", option));
+    }
+  }
   if (!request.resume.empty() && (request.overwrite || !request.init.empty())) {
     throw UsageError("train: --resume goes on with a run; --init and --overwrite begin a new one");
   }
@@ -52,8 +58,10 @@ Request read_request(const cxxopts::ParseResult& values) {
 // The run folder that a checkpoint path belongs to; empty if to none.
 std::string run_of(const std::string& path) {
   if (is_run_folder(path)) return path;
-  if (files::path(path).filename() == "checkpoints") return files::path(path).parent_path().string();
-  const files::path parent = files::path(path).parent_path();
+  const files::path absolute =
+      files::absolute(path + "/.").lexically_normal().parent_path();  // without a slash at its end
+  if (absolute.filename() == "checkpoints") return absolute.parent_path().string();
+  const files::path parent = absolute.parent_path();
   return parent.filename() == "checkpoints" ? parent.parent_path().string() : "";
 }
 
@@ -67,9 +75,8 @@ std::string output_folder(const Request& request) {
     throw UsageError("train: --out DIR is needed, since the checkpoint lies in no run folder");
   // DIR/config.toml is the same run as DIR.
   const files::path config(request.config_path);
-  if (config.filename() == "config.toml" && is_run_folder(config.parent_path().string())) {
-    return config.parent_path().string();
-  }
+  const std::string beside = folder_of(request.config_path);
+  if (config.filename() == "config.toml" && is_run_folder(beside)) return beside;
   return (files::path("runs") / config.stem()).string();
 }
 
@@ -113,11 +120,11 @@ void check_folder_is_free(const Request& request, const std::string& folder) {
   std::error_code error;
   if (!files::exists(folder, error)) return;
   if (!files::is_directory(folder, error)) throw DataError(fmt::format("{}: is no folder", folder));
-  if (files::is_empty(folder, error) || request.overwrite) return;
+  if (files::is_empty(folder, error)) return;
   if (!is_run_folder(folder)) {
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
-  if (request.resume.empty() && !checkpoint_steps(folder).empty()) {
+  if (request.resume.empty() && !request.overwrite && !checkpoint_steps(folder).empty()) {
     throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
   }
 }
@@ -142,9 +149,12 @@ std::optional<Checkpoint> checkpoint_to_resume(const Request& request, const std
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const std::vector<Index> steps = checkpoint_steps(folder);
   std::error_code error;
-  if (!steps.empty() && !files::equivalent(run_of(request.resume), folder, error)) {
-    throw DataError(
-        fmt::format("{}: holds another run than the one to resume; choose another folder with --out", folder));
+  if (!files::equivalent(run_of(request.resume), folder, error)) {
+    check_folder_is_free(request, folder);
+    if (!steps.empty()) {
+      throw DataError(
+          fmt::format("{}: holds another run than the one to resume; choose another folder with --out", folder));
+    }
   }
   if (request.resume != folder && !steps.empty() && steps.front() > found.checkpoint.loop().step) {
     throw DataError(
@@ -180,6 +190,19 @@ void print_start(const Trainer<float>& trainer, const std::string& folder, int t
   std::fflush(stdout);
 }
 
+// What samples begin with; an error before the first step, not at the first sample.
+std::string sample_prompt(const Trainer<float>& trainer) {
+  const std::string& prompt = trainer.config().sample.prompt;
+  const Tokenizer& tokenizer = trainer.source().tokenizer();
+  if (prompt == SampleConfig{}.prompt) return default_prompt(tokenizer);
+  try {
+    tokenizer.encode(prompt);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("sample.prompt: {}", error.what()));
+  }
+  return prompt;
+}
+
 // Text that the model writes, as one line; escapes keep it there.
 std::string sample_line(const Trainer<float>& trainer) {
   const SampleConfig& sample = trainer.config().sample;
@@ -188,10 +211,14 @@ std::string sample_line(const Trainer<float>& trainer) {
   options.tokens = sample.tokens;
   options.sampling.temperature = sample.temperature;
   options.sampling.seed = static_cast<std::uint64_t>(trainer.loop().step);
-  generate_text(trainer.model(), trainer.source().tokenizer(), sample.prompt, options, [&](std::string_view piece) {
-    for (const char c : piece) text += c == '\n' ? std::string("\\n") : std::string(1, c);
-    return true;
-  });
+  generate_text(trainer.model(), trainer.source().tokenizer(), sample_prompt(trainer), options,
+                [&](std::string_view piece) {
+                  for (const char c : piece) {
+                    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+                    text += c == '\n' ? "\\n" : control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+                  }
+                  return true;
+                });
   return fmt::format("step {}  sample: {}", trainer.loop().step, text);
 }
 
@@ -214,6 +241,7 @@ int train(const Request& request, int threads) {
       fmt::print("{}: finished at step {}; --set train.steps=N extends it\n", folder, trainer->loop().step);
     return done;
   }
+  if (trainer->config().sample.every > 0) sample_prompt(*trainer);
   if (!request.quiet) print_start(*trainer, folder, threads);
   if (request.overwrite) clear_run_folder(posix_files(), folder);
   const StopSignals signals;

@@ -65,6 +65,19 @@ class Tape {
   void observe(GraphObserver<S>& observer) { graph_->observers_.push_back(&observer); }
   void unobserve(GraphObserver<S>& observer) { std::erase(graph_->observers_, &observer); }
 
+  /// Observes for as long as it lives.
+  class Watch {
+   public:
+    Watch(Tape& tape, GraphObserver<S>& observer) : tape_(tape), observer_(observer) { tape_.observe(observer_); }
+    ~Watch() { tape_.unobserve(observer_); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Tape& tape_;
+    GraphObserver<S>& observer_;
+  };
+
   /// From now on memory is filled with NaN before it is handed out: whoever reads what was never written is found.
   void poison_memory() { graph_->pool_.set_poison(true); }
 

@@ -41,7 +41,8 @@ NewestCheckpoint newest_checkpoint(const std::string& run_folder);
 /// CheckpointError if there is none.
 FoundCheckpoint find_checkpoint(const std::string& path);
 
-/// True if the folder looks like a run's: it has a config.toml or checkpoints.
+/// True if the folder is a run's: it has the lock, which is made before anything else, or checkpoints. A config.toml
+/// alone may be somebody's own.
 bool is_run_folder(const std::string& folder);
 
 /// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps

@@ -40,6 +40,9 @@ class Generator {
   std::uint64_t drawn_ = 0;
 };
 
+/// What to begin with when nobody says: a line break, or the first token of a vocabulary that has none.
+std::string default_prompt(const Tokenizer& tokenizer);
+
 struct TextOptions {
   SamplingOptions sampling;
   Index tokens = 200;            ///< At most so many.

@@ -54,7 +54,8 @@ struct SaveReport {
   std::string path;
 };
 
-/// Told what happens, in the thread that trains, as it happens. Nothing that an observer does can disturb the run.
+/// Told what happens, in the thread that trains, after it has happened. What an observer throws comes out of the call
+/// that told it, and leaves the trainer whole.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;

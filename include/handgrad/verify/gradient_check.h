@@ -65,6 +65,13 @@ struct GradientReport {
   std::string worst(std::size_t count) const;
 };
 
+/// Raises `worst` to `error`, for errors of 0 and more; true if it did. A NaN is worse than any number, and stays.
+inline bool raise_to(double& worst, double error) {
+  if (worst != worst || error <= worst) return false;
+  worst = error;
+  return true;
+}
+
 namespace detail {
 
 template <class S>
