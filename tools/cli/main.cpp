@@ -98,7 +98,10 @@ int run(const Arguments& arguments) {
 // and training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded
 // again.
 void spin_briefly(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  // Who says how threads wait, or binds them to cores (which holds for what is loaded next, too), is left alone.
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"}) {
+    if (std::getenv(name)) return;
+  }
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   setenv("GOMP_SPINCOUNT", "2000", 1);
