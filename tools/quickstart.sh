@@ -10,6 +10,9 @@ cmake --build build/release --target handgrad_cli
 
 build/release/handgrad train configs/quickstart.toml --resume auto
 echo
-echo "The model writes (build/release/handgrad generate runs/quickstart --prompt \"Once\"):"
+write='build/release/handgrad generate runs/quickstart --prompt Once --tokens 700 --temperature 0.5'
+echo "The model writes ($write):"
 echo
-build/release/handgrad generate runs/quickstart --prompt "Once" --tokens 700 --temperature 0.6
+$write
+echo
+echo "What to try next is in README.md under \"By hand\"."

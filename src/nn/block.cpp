@@ -16,9 +16,13 @@ Block::Block(ParameterStore<S>& store, const std::string& name, const ModelConfi
 template <class S>
 Var<S> Block::forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const {
   const typename Tape<S>::Scope scope(context.tape, name_);
-  Var<S> attended = attention_.forward(context, attention_norm_.forward(context, x), table);
+  const auto normed = [&](const char* name, const Norm& norm) {
+    const typename Tape<S>::Scope norm_scope(context.tape, name);
+    return norm.forward(context, x);
+  };
+  Var<S> attended = attention_.forward(context, normed("attention_norm", attention_norm_), table);
   x = add(std::move(x), std::move(attended));
-  Var<S> fed = feed_forward_.forward(context, feed_forward_norm_.forward(context, x));
+  Var<S> fed = feed_forward_.forward(context, normed("feed_forward_norm", feed_forward_norm_));
   return add(std::move(x), std::move(fed));
 }
 

@@ -25,8 +25,10 @@ void check_context(Index context) {
 void check_length(std::string_view part, Index n_tokens, Index context) {
   check_context(context);
   if (n_tokens <= context) {
-    throw DataError(fmt::format("{} too short: it has {} tokens, and a context of {} needs at least one more than that",
-                                part, n_tokens, context));
+    throw DataError(
+        fmt::format("{} too short: it has {} tokens, and a context of {} needs at least one more than that; take a "
+                    "longer text or a smaller context",
+                    part, n_tokens, context));
   }
 }
 

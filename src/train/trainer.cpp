@@ -37,6 +37,7 @@ TokenWindows windows_of(const Config& config, const DataSource& source) {
 
 // What is wrong with a step; empty if nothing is.
 std::string trouble_with(const LossSum& loss, double norm) {
+  if (loss.sum != loss.sum) return "the loss is nan";
   if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
   if (!is_finite(norm) || norm > largest_norm) return fmt::format("the gradient norm is {:.6g}", norm);
   return "";

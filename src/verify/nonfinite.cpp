@@ -50,10 +50,12 @@ Index first_not_finite(View<const float> x) {
 }
 
 std::string NonFiniteOrigin::to_string() const {
+  // The sign of a NaN means nothing.
+  const std::string seen = std::isnan(value) ? "nan" : fmt::format("{}", value);
   const std::string where = scope.empty() ? operation : scope + "/" + operation;
   std::string text =
-      backward ? fmt::format("{}, backward, gradient of input {}, element {} is {}", where, input, element, value)
-               : fmt::format("{}, forward, element {} is {}", where, element, value);
+      backward ? fmt::format("{}, backward, gradient of input {}, element {} is {}", where, input, element, seen)
+               : fmt::format("{}, forward, element {} is {}", where, element, seen);
   for (const WitnessTensor& w : witnesses) {
     text += fmt::format("; {} {} in [{:.4g}, {:.4g}]", w.name, w.values.shape().to_string(), w.least, w.largest);
     if (w.not_finite > 0) text += fmt::format(", {} not finite", w.not_finite);

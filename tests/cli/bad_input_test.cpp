@@ -82,7 +82,10 @@ TEST(BadInput, usage) {
       {{"train", "tiny.toml", "--resume", "auto", "--overwrite"},
        2,
        "train: --resume goes on with a run; --init and --overwrite begin a new one"},
-      {{"bench", "tiny.toml"}, 2, "tiny.toml: model.vocab_size: bench has no tokenizer, so it must be given"},
+      {{"bench", "tiny.toml"},
+       2,
+       "tiny.toml: model.vocab_size: bench has no tokenizer, so it must be given, for example --set "
+       "model.vocab_size=256"},
       {{"bench", "tiny.toml", "--steps", "2"},
        2,
        "bench: --steps: expected 3 or more (the first two are left out), got 2"},
@@ -134,10 +137,12 @@ TEST(BadInput, texts) {
        files("texts/a.csv", "a,b")},
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"},
        4,
-       "training part too short: it has 4 tokens, and a context of 8 needs at least one more than that",
+       "training part too short: it has 4 tokens, and a context of 8 needs at least one more than that; take a longer "
+       "text or a smaller context",
        files("a.txt", "abcde")},
       set("model.context=40", 4,
-          "validation part too short: it has 40 tokens, and a context of 40 needs at least one more than that"),
+          "validation part too short: it has 40 tokens, and a context of 40 needs at least one more than that; take a "
+          "longer text or a smaller context"),
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"},
        4,
        "DIR/a.txt: invalid UTF-8 at byte offset 3: byte 0xFF begins no character",

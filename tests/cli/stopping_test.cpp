@@ -19,7 +19,8 @@ TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
     EXPECT_EQ(outcome.exit_code, 128 + signal);
     EXPECT_EQ(outcome.err, "");
     const Index step = test::last_acknowledged(outcome.out);
-    EXPECT_EQ(outcome.last_line(), "stopped after step " + std::to_string(step) + "; --resume auto goes on");
+    EXPECT_EQ(outcome.last_line(),
+              "stopped after step " + std::to_string(step) + "; go on with: handgrad train --resume run");
     test::expect_same_as_never_stopped(line, "run", step);
   }
 }

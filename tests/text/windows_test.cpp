@@ -86,11 +86,14 @@ TEST(Split, RoundsTheTrainingPartDown) {
 TEST(Split, NamesThePartThatIsTooShort) {
   const auto tokens = counting(100);
   EXPECT_EQ(thrown<DataError>([&] { split_by_fraction(tokens, 0.1, 10); }),
-            "validation part too short: it has 10 tokens, and a context of 10 needs at least one more than that");
+            "validation part too short: it has 10 tokens, and a context of 10 needs at least one more than that; take "
+            "a longer text or a smaller context");
   EXPECT_EQ(thrown<DataError>([&] { split_by_fraction(tokens, 0.5, 50); }),
-            "training part too short: it has 50 tokens, and a context of 50 needs at least one more than that");
+            "training part too short: it has 50 tokens, and a context of 50 needs at least one more than that; take a "
+            "longer text or a smaller context");
   EXPECT_EQ(thrown<DataError>([&] { split_as_given(tokens, std::span(tokens).first(3), 8); }),
-            "validation part too short: it has 3 tokens, and a context of 8 needs at least one more than that");
+            "validation part too short: it has 3 tokens, and a context of 8 needs at least one more than that; take a "
+            "longer text or a smaller context");
   EXPECT_THROW(split_by_fraction(tokens, 0.0, 8), DataError);
   EXPECT_THROW(split_by_fraction({}, 0.1, 8), DataError);
   for (const double fraction : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
@@ -217,7 +220,8 @@ TEST(TokenWindows, BatchesMayBeCutAnywhere) {
 TEST(TokenWindows, RefusesWhatDoesNotFit) {
   const auto tokens = counting(8);
   EXPECT_EQ(thrown<DataError>([&] { TokenWindows(tokens, 8, WindowOrder::random, 1); }),
-            "text too short: it has 8 tokens, and a context of 8 needs at least one more than that");
+            "text too short: it has 8 tokens, and a context of 8 needs at least one more than that; take a longer text "
+            "or a smaller context");
   EXPECT_THROW(TokenWindows(tokens, std::numeric_limits<Index>::max(), WindowOrder::epoch, 1), DataError);
   EXPECT_THROW(TokenWindows(tokens, 0, WindowOrder::epoch, 1), RangeError);
   const TokenWindows windows(tokens, 7, WindowOrder::epoch, 1);

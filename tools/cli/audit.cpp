@@ -73,6 +73,7 @@ class ProgressLine {
 };
 
 void print_table(const AuditReport& report) {
+  fmt::print("  {:<38} {:>9}  of {:>5}  {:<13}\n", "", "worst", "limit", "where");
   std::string section;
   for (const AuditRow& row : report.rows) {
     if (row.section != section) fmt::print("\n{}\n", section = row.section);

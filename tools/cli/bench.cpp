@@ -161,7 +161,9 @@ int run_bench(const Arguments& arguments) {
   ParsedConfig config = load_config(path, overrides);
   validate(config.config, path);
   if (config.config.model.vocab_size == 0) {
-    throw ConfigError(fmt::format("{}: model.vocab_size: bench has no tokenizer, so it must be given", path));
+    throw ConfigError(fmt::format(
+        "{}: model.vocab_size: bench has no tokenizer, so it must be given, for example --set model.vocab_size=256",
+        path));
   }
   const int threads = wanted_threads(parsed.values);
   const ThreadScope scope(threads);

@@ -76,7 +76,7 @@ std::string required_argument(const cxxopts::ParseResult& values, const std::str
 
 void write_json(const cxxopts::ParseResult& values, const std::string& json) {
   const std::string file = values["json"].as<std::string>();
-  if (file.empty()) {
+  if (file.empty() || file == "-") {
     fmt::print("{}\n", json);
   } else {
     write_durably(posix_files(), file, json + "\n");

@@ -50,9 +50,10 @@ TextOptions read_options(const cxxopts::ParseResult& values) {
 
 int run_generate(const Arguments& arguments) {
   cxxopts::Options options = make_options("generate", "Writes text with a trained model, as it comes.", "CHECKPOINT");
-  options.add_options()("prompt", "Text to go on from (default: a line break)", cxxopts::value<std::string>(), "TEXT")(
-      "prompt-file", "The same from a file, or - for standard input", cxxopts::value<std::string>(), "FILE")(
-      "n,tokens", "At most so many tokens", cxxopts::value<Index>()->default_value("400"), "N")(
+  options.add_options()("prompt", "Text to go on from, which is printed first (default: a line break)",
+                        cxxopts::value<std::string>(), "TEXT")(
+      "prompt-file", "The same from a file, or - for standard input; not printed", cxxopts::value<std::string>(),
+      "FILE")("n,tokens", "At most so many tokens", cxxopts::value<Index>()->default_value("400"), "N")(
       "temperature", "0: always the likeliest token; 1: as the model says; higher: bolder",
       cxxopts::value<double>()->default_value("0.8"),
       "T")("top-k", "Only the k likeliest tokens; 0: all", cxxopts::value<Index>()->default_value("0"), "K")(

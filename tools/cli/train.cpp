@@ -259,7 +259,8 @@ int train(const Request& request, int threads) {
     return done;
   }
   run.save();
-  progress.line(fmt::format("stopped after step {}; --resume auto goes on", run.trainer().loop().step));
+  progress.line(fmt::format("stopped after step {}; go on with: handgrad train --resume {}", run.trainer().loop().step,
+                            run.folder()));
   return 128 + StopSignals::received();
 }
 

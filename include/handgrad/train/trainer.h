@@ -64,7 +64,8 @@ class TrainObserver {
   virtual void on_save(const SaveReport&) {}
 };
 
-/// Trains one model. No globals, no printing, no signals: two trainers in two threads share nothing.
+/// Trains one model. No globals, no printing, no signals: two trainers in two threads share nothing. Where other
+/// programs use the cores, too, OMP_WAIT_POLICY=passive in the environment keeps waiting threads from spinning.
 ///
 ///   Trainer<float> trainer(config, source);          // or Trainer<float>::resume(path, source)
 ///   trainer.observe(progress);
