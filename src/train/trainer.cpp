@@ -15,11 +15,23 @@ namespace {
 
 constexpr double largest_norm = 1e18;
 
+DecayShape shape_of(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::constant:
+      return DecayShape::constant;
+    case ScheduleKind::linear:
+      return DecayShape::linear;
+    case ScheduleKind::cosine:
+      return DecayShape::cosine;
+    case ScheduleKind::warmup_stable_decay:
+      return DecayShape::warmup_stable_decay;
+  }
+  throw ConfigError("schedule.kind: there is no such schedule");
+}
+
 Schedule schedule_of(const Config& config) {
-  static constexpr DecayShape shapes[] = {DecayShape::constant, DecayShape::linear, DecayShape::cosine,
-                                          DecayShape::warmup_stable_decay};
   Schedule schedule;
-  schedule.shape = shapes[static_cast<std::size_t>(config.schedule.kind)];
+  schedule.shape = shape_of(config.schedule.kind);
   schedule.peak = config.optimizer.lr;
   schedule.floor = config.optimizer.min_lr;
   schedule.warmup = config.schedule.warmup_steps;

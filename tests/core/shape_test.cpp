@@ -78,7 +78,10 @@ TEST(Memory, the_error_carries_the_amount) {
     EXPECT_EQ(error.bytes(), SIZE_MAX);
   }
   EXPECT_THROW(allocate_aligned(-1, 4), ResourceError);
-  if (address_sanitizer) GTEST_SKIP();
+}
+
+TEST(Memory, the_error_carries_the_amount_that_the_system_refused) {
+  if (address_sanitizer) GTEST_SKIP() << "the sanitizer's allocator ends the program instead of refusing";
   try {
     Tensor<float>(Shape{Index{1} << 40, Index{1} << 20});
     FAIL() << "no error";
