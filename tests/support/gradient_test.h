@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "handgrad/core/parallel.h"
 #include "handgrad/verify/gradient_check.h"
+#include "support/nonfinite_absorbers.h"
 
 namespace handgrad::testing {
 
@@ -99,9 +101,43 @@ void run_gradient_test(F f, std::span<const Tensor<double>> operands, GradientTo
   EXPECT_LE(report.worst_difference_error, tolerance.differences) << report.worst(10);
   EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
   EXPECT_LE(report.worst_relative_difference_error, 1e-7) << report.worst(10);
-  ::testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error * 1e15) + "e-15");
+  ::testing::Test::RecordProperty("worst_complex_step_error",
+                                  std::to_string(report.worst_complex_error * 1e15) + "e-15");
   check_float(f, operands, tolerance.float_l2);
   check_added(f, operands);
+}
+
+/// Plants NaN and both infinities in every element of every operand: the value or a gradient must show it, or the case
+/// must be one of those where something legitimately absorbs it (nonfinite_absorbers.h). Large cases are left out.
+template <class F>
+void expect_shows_nonfinite(F f, std::span<const Tensor<double>> operands, const std::string& name) {
+  auto store = detail::store_of<double>(operands);
+  if (store.scalar_count() > 700) return;
+  store.allocate_gradients();
+  const ThreadScope one(1);
+  for (const double planted : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    std::string absorbed;
+    for (const Parameter& p : store.parameters()) {
+      for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
+        const double kept = store.values()[i];
+        store.mutable_values()[i] = planted;
+        store.zero_gradients();
+        const auto y = detail::value_of(f, store);
+        detail::add_gradient(f, store, 1);
+        store.mutable_values()[i] = kept;
+        const auto bad = [](double v) { return !std::isfinite(v); };
+        const double* g = store.gradients();
+        const bool shown = std::any_of(y.begin(), y.end(), bad) || std::any_of(g, g + store.flat_size(), bad);
+        if (!shown) absorbed += p.name + "[" + std::to_string(i - p.offset) + "] ";
+      }
+    }
+    const std::string reason = why_absorbed(name, planted);
+    if (reason.empty()) {
+      EXPECT_EQ(absorbed, "") << name << " hides " << planted;
+    } else {
+      EXPECT_NE(absorbed, "") << name << " is said to absorb " << planted << ": " << reason;
+    }
+  }
 }
 
 /// shapes({2, 3}, {3}): one shape for each operand.
@@ -111,10 +147,16 @@ inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return lis
 
 /// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
 /// })
-#define GRADIENT_TEST(operation, variant, operand_shapes, ...) \
-  TEST(Gradient, operation##_##variant) {                      \
-    using namespace handgrad;                                  \
-    using namespace handgrad::testing;                         \
-    const auto operands = random_operands(operand_shapes, 11); \
-    run_gradient_test(__VA_ARGS__, operands);                  \
+#define GRADIENT_TEST(operation, variant, operand_shapes, ...)              \
+  TEST(Gradient, operation##_##variant) {                                   \
+    using namespace handgrad;                                               \
+    using namespace handgrad::testing;                                      \
+    const auto operands = random_operands(operand_shapes, 11);              \
+    run_gradient_test(__VA_ARGS__, operands);                               \
+  }                                                                         \
+  TEST(NonFiniteOperand, operation##_##variant) {                           \
+    using namespace handgrad;                                               \
+    using namespace handgrad::testing;                                      \
+    const auto operands = random_operands(operand_shapes, 11);              \
+    expect_shows_nonfinite(__VA_ARGS__, operands, #operation "_" #variant); \
   }

@@ -1,0 +1,15 @@
+#include <fstream>
+
+#include "support/accuracy_table.h"
+
+namespace handgrad::testing {
+namespace {
+
+// A million inputs each. Leaves the table, as measured here, beside the build.
+TEST(Accuracy, of_a_million_inputs_each_is_what_the_table_says) {
+  const auto table = expect_documented(1000000);
+  std::ofstream(HANDGRAD_BINARY_DIR "/accuracy.md") << to_markdown(table);
+}
+
+}  // namespace
+}  // namespace handgrad::testing
