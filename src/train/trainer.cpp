@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/math.h"
 #include "handgrad/config/resume.h"
@@ -46,6 +47,14 @@ TokenWindows windows_of(const Config& config, const DataSource& source) {
                       config.data.order == DataOrder::epoch ? WindowOrder::epoch : WindowOrder::random,
                       static_cast<std::uint64_t>(config.train.seed));
 }
+
+// Runs are in float. Training in double, which is for comparison with reference values, is not traced.
+template <class S>
+struct Untraced final : GraphObserver<S> {
+  std::shared_ptr<const NonFiniteOrigin> origin() const { return nullptr; }
+};
+template <class S>
+using Tracer = std::conditional_t<std::is_same_v<S, float>, NonFiniteTracer, Untraced<S>>;
 
 // What is wrong with a step; empty if nothing is.
 std::string trouble_with(const LossSum& loss, double norm) {
@@ -206,7 +215,7 @@ bool Trainer<S>::may_skip() const {
 // Does the step again, watching every operation. Nothing but gradients changes.
 template <class S>
 void Trainer<S>::refuse_step(const std::string& trouble) {
-  NonFiniteTracer tracer;
+  Tracer<S> tracer;
   const typename Tape<S>::Watch watch(tape_, tracer);
   model_.store().zero_gradients();
   Index micro_batch = 0;
@@ -244,6 +253,10 @@ void Trainer<S>::save(const std::string& path, FileSystem* fs) {
 }
 
 template std::unique_ptr<Optimizer<float>> make_optimizer(const Config&, const ParameterStore<float>&);
+template std::unique_ptr<Optimizer<double>> make_optimizer(const Config&, const ParameterStore<double>&);
 template class Trainer<float>;
+// Steps alone: checkpoints and evaluation are float's.
+template Trainer<double>::Trainer(const Config&, DataSource);
+template StepReport Trainer<double>::step();
 
 }  // namespace handgrad

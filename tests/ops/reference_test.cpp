@@ -1,142 +1,202 @@
-#include "support/reference.h"
+#include "support/reference_test.h"
 
-#include "handgrad/core/parallel.h"
-#include "handgrad/optim/optimizer.h"
+#include <gtest/gtest-spi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "handgrad/ops/ops.h"
 #include "support/attention.h"
 
-// Forward passes and gradients against PyTorch's, in double.
+// Every operation and option against PyTorch, in double: forward passes and gradients.
 
 namespace handgrad::testing {
 namespace {
 
-const Reference& reference() {
-  static const Reference values("operations.h5");
-  return values;
-}
+Var<double> other(const Operands& x, const char* name) { return x[name] ? x[name] : x["a"]; }
 
-// f(operands) against the y of a case, and every gradient against its d<operand>.
-template <class F>
-void expect_case(const std::string& path, const std::vector<std::string>& operands, F f, double tolerance = 1e-12) {
-  SCOPED_TRACE(path);
-  const ThreadScope one(1);
-  Tape<double> tape;
-  tape.poison_memory();
-  std::vector<Var<double>> x;
-  for (const std::string& name : operands) x.push_back(tape.variable(reference().tensor(path + "/" + name)));
-  const Var<double> y = f(x);
-  ASSERT_EQ(y.shape(), reference().shape(path + "/y"));
-  expect_close(elements(y), reference().values(path + "/y"), tolerance, "y");
-  tape.backward(y, reference().tensor(path + "/dy"));
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    expect_close(gradient(x[i]), reference().values(path + "/d" + operands[i]), tolerance, operands[i].c_str());
+Var<double> embed(const Operands& x, const ReferenceCase& c) {
+  const Shape shape = c.shape("ids");
+  if (c.integer("positions", 0) == 0) {
+    const auto ids = c.tokens("ids");
+    return embedding(x["table"], std::span<const TokenId>(ids), shape);
   }
+  const auto ids = c.integers("ids");
+  const Index batch = shape.rank() == 2 ? shape[0] : 1;
+  return embedding(x["table"], PositionsRef{ids.data(), batch, shape[-1]}, c.integer("batch", batch));
 }
 
-TEST(Reference, attention_in_both_forms) {
-  const auto cases = reference().names("attention");
-  EXPECT_EQ(cases.size(), 15u);
-  for (const std::string& name : cases) {
-    const std::string path = "attention/" + name;
-    AttentionOptions options;
-    options.causal = reference().integers(path + "/causal").at(0) != 0;
-    options.scale = reference().number(path + "/scale");
-    const bool masked = reference().has(path + "/mask");
-    const Mask mask = masked ? reference().mask(path + "/mask") : Mask();
-    if (masked) options.mask = mask.view();
-    expect_case(path, {"q", "k", "v"}, [&](auto& x) { return explicit_attention(x[0], x[1], x[2], options); });
-    expect_case(path, {"q", "k", "v"}, [&](auto& x) { return causal_attention(x[0], x[1], x[2], options); });
-    options.query_tile = 2, options.key_tile = 3;
-    expect_case(path, {"q", "k", "v"}, [&](auto& x) { return causal_attention(x[0], x[1], x[2], options); });
-  }
+Var<double> fill(const Operands& x, const ReferenceCase& c) {
+  const Mask mask = c.mask("mask");
+  return masked_fill(x["x"], mask.view(), c.number("value"));
 }
 
-TEST(Reference, rope_in_both_pairings) {
-  for (const auto& [name, pairing] : {std::pair{"adjacent", RopePairing::adjacent}, {"half", RopePairing::half}}) {
-    const std::string path = std::string("rope/") + name;
-    const auto positions = reference().integers(path + "/positions");
-    const Shape shape = reference().shape(path + "/x");
-    RopeTable<double> table(shape[3], reference().number(path + "/theta"), pairing);
-    table.extend(901);
-    expect_case(path, {"x"}, [&](auto& x) { return rope(x[0], {positions.data(), shape[0], shape[1]}, table); });
-  }
+Var<double> turn(const Operands& x, const ReferenceCase& c) {
+  static std::vector<std::unique_ptr<RopeTable<double>>> tables;  // they must stay until backward has run
+  const auto positions = c.integers("positions");
+  const Shape shape = c.shape("positions");
+  const auto pairing = c.integer("half", 0) != 0 ? RopePairing::half : RopePairing::adjacent;
+  tables.push_back(std::make_unique<RopeTable<double>>(x["x"].extent(-1), c.number("theta"), pairing));
+  tables.back()->extend(*std::max_element(positions.begin(), positions.end()) + 1);
+  return rope(x["x"], {positions.data(), shape.rank() == 2 ? shape[0] : 1, shape[-1]}, *tables.back());
 }
 
-TEST(Reference, norms) {
-  for (const char* name : {"plain", "small"}) {
-    const std::string layer = std::string("layer_norm/") + name, rms = std::string("rms_norm/") + name;
-    const double layer_eps = reference().number(layer + "/eps"), rms_eps = reference().number(rms + "/eps");
-    expect_case(layer, {"x", "weight", "bias"}, [&](auto& x) { return layer_norm(x[0], x[1], x[2], layer_eps); });
-    expect_case(rms, {"x", "weight"}, [&](auto& x) { return rms_norm(x[0], x[1], rms_eps); });
-  }
+template <class Attend>
+Var<double> attend(const Operands& x, const ReferenceCase& c, AttentionOptions options, Attend attend_with) {
+  const Mask mask = c.mask("mask");
+  if (c.has("mask")) options.mask = mask.view();
+  options.causal = c.integer("causal", 1) != 0;
+  options.scale = c.number("scale", 0.0);
+  options.dropout = c.dropout();
+  return attend_with(x["q"], x["k"], x["v"], options);
+}
+Var<double> textbook(const Operands& x, const ReferenceCase& c) { return attend(x, c, {}, explicit_attention<double>); }
+Var<double> tiled(const Operands& x, const ReferenceCase& c, Index query_tile, Index key_tile) {
+  return attend(x, c, {.query_tile = query_tile, .key_tile = key_tile}, causal_attention<double>);
 }
 
-TEST(Reference, losses_with_ignored_targets_and_smoothing) {
-  for (const char* name : {"plain", "smoothed"}) {
-    const std::string path = std::string("cross_entropy/") + name, head = "linear_" + path;
-    const auto targets = reference().tokens(path + "/targets");
-    LossOptions options{.label_smoothing = reference().number(path + "/smoothing")};
-    expect_case(path, {"logits"}, [&](auto& x) { return cross_entropy(x[0], targets, options); });
-    for (const Index budget : {0, 1 << 20}) {
-      options.logits_budget_bytes = budget;
-      options.slab_rows = budget == 0 ? 3 : 0;
-      expect_case(head, {"x", "weight"}, [&](auto& x) { return linear_cross_entropy(x[0], x[1], targets, options); });
-    }
-  }
+LossOptions loss_options(const ReferenceCase& c) {
+  LossOptions options{.label_smoothing = c.number("smoothing")};
+  options.ignore = static_cast<TokenId>(c.integer("ignore", -100));
+  options.divisor = c.integer("divisor", 0);
+  return options;
 }
 
-TEST(Reference, elementwise_operations_and_softmax) {
-  expect_case("unary/gelu", {"x"}, [](auto& x) { return gelu(x[0]); });
-  expect_case("unary/gelu_tanh", {"x"}, [](auto& x) { return gelu_tanh(x[0]); });
-  expect_case("unary/silu", {"x"}, [](auto& x) { return silu(x[0]); });
-  expect_case("unary/relu", {"x"}, [](auto& x) { return relu(x[0]); });
-  expect_case("unary/relu_squared", {"x"}, [](auto& x) { return relu_squared(x[0]); });
-  expect_case("unary/softmax", {"x"}, [](auto& x) { return softmax(x[0]); });
-  expect_case("unary/log_softmax", {"x"}, [](auto& x) { return log_softmax(x[0]); });
-  expect_case("swiglu", {"gate", "up"}, [](auto& x) { return swiglu(x[0], x[1]); });
+// The loss, once what it reports of itself has been looked at.
+template <class Loss>
+Var<double> reported(const ReferenceCase& c, LossOptions options, Loss loss) {
+  const auto targets = c.tokens("targets");
+  LossSum report;
+  options.report = &report;
+  const Var<double> y = loss(targets, options);
+  const Index count = count_targets(targets, options.ignore);
+  EXPECT_EQ(report.targets, count);
+  const double divisor = static_cast<double>(options.divisor > 0 ? options.divisor : std::max<Index>(count, 1));
+  EXPECT_NEAR(report.sum / divisor, y.item(), 1e-13 * std::abs(y.item()));
+  return y;
 }
-
-TEST(Reference, linear_and_embedding) {
-  expect_case("linear", {"x", "weight", "bias"}, [](auto& x) { return linear(x[0], x[1], x[2]); });
-  const auto ids = reference().tokens("embedding/ids");
-  expect_case("embedding", {"table"}, [&](auto& x) {
-    return embedding(x[0], std::span<const TokenId>(ids), reference().shape("embedding/ids"));
+Var<double> head_loss(const Operands& x, const ReferenceCase& c, Index budget, Index slab) {
+  LossOptions options = loss_options(c);
+  options.logits_budget_bytes = budget, options.slab_rows = slab;
+  return reported(c, options, [&](const auto& targets, const LossOptions& all) {
+    return linear_cross_entropy(x["x"], x["weight"], std::span<const TokenId>(targets), all);
   });
 }
 
-TEST(Reference, twenty_updates_of_adamw) {
-  const auto& r = reference();
-  const ThreadScope one(1);
-  const double lambda = r.number("adamw/decay");
-  ParameterStore<double> store;
-  store.add("weight", r.shape("adamw/weight"));
-  store.add("bias", r.shape("adamw/bias"));
-  store.allocate();
-  store.allocate_gradients();
-  const auto put = [](double* to, const std::vector<double>& from, std::size_t begin, Index count) {
-    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(begin), count, to);
-  };
-  const Parameter &weight = store.parameter(0), &bias = store.parameter(1);
-  const Index n = weight.shape.size(), m = bias.shape.size();
-  put(store.mutable_values() + weight.offset, r.values("adamw/weight"), 0, n);
-  put(store.mutable_values() + bias.offset, r.values("adamw/bias"), 0, m);
-  AdamW<double> optimizer(store, {r.number("adamw/beta1"), r.number("adamw/beta2"), r.number("adamw/eps"), lambda});
-  const auto rates = r.values("adamw/rates"), weights = r.values("adamw/weights"), biases = r.values("adamw/biases");
-  const auto dw = r.values("adamw/weight_gradients"), db = r.values("adamw/bias_gradients");
-  ASSERT_EQ(rates.size(), 20u);
-  for (std::size_t step = 0; step < rates.size(); ++step) {
-    const std::size_t w = step * static_cast<std::size_t>(n), b = step * static_cast<std::size_t>(m);
-    put(store.gradients() + weight.offset, dw, w, n);
-    put(store.gradients() + bias.offset, db, b, m);
-    optimizer.step(store, rates[step], 1.0);
-    for (Index i = 0; i < n; ++i) {
-      ASSERT_NEAR(store.values()[weight.offset + i], weights[w + static_cast<std::size_t>(i)], 1e-13)
-          << "step " << step;
-    }
-    for (Index i = 0; i < m; ++i) {
-      ASSERT_NEAR(store.values()[bias.offset + i], biases[b + static_cast<std::size_t>(i)], 1e-13) << "step " << step;
+}  // namespace
+
+REFERENCE_TEST(add, all, "operations/add", [](auto& x, auto&) { return add(x["a"], other(x, "b")); })
+REFERENCE_TEST(mul, all, "operations/mul", [](auto& x, auto&) { return mul(x["a"], other(x, "b")); })
+REFERENCE_TEST(scale, all, "operations/scale", [](auto& x, auto& c) { return scale(x["x"], c.number("factor")); })
+REFERENCE_TEST(sum, all, "operations/sum", [](auto& x, auto&) { return sum(x["x"]); })
+REFERENCE_TEST(mean, all, "operations/mean", [](auto& x, auto&) { return mean(x["x"]); })
+REFERENCE_TEST(dense, of_views, "operations/dense", [](auto& x, auto&) { return dense(x["x"]); })
+REFERENCE_TEST(concat, all, "operations/concat",
+               [](auto& x, auto& c) { return concat(x["a"], other(x, "b"), static_cast<int>(c.number("axis"))); })
+REFERENCE_TEST(matmul, all, "operations/matmul",
+               [](auto& x, auto& c) { return matmul(x["a"], x["b"], c.number("factor", 1.0)); })
+REFERENCE_TEST(linear, all, "operations/linear", [](auto& x, auto&) { return linear(x["x"], x["weight"], x["bias"]); })
+REFERENCE_TEST(embedding, all, "operations/embedding", embed)
+REFERENCE_TEST(masked_fill, all, "operations/masked_fill", fill)
+
+REFERENCE_TEST(gelu, all, "operations/gelu", [](auto& x, auto&) { return gelu(x["x"]); })
+REFERENCE_TEST(gelu_tanh, all, "operations/gelu_tanh", [](auto& x, auto&) { return gelu_tanh(x["x"]); })
+REFERENCE_TEST(silu, all, "operations/silu", [](auto& x, auto&) { return silu(x["x"]); })
+REFERENCE_TEST(relu, all, "operations/relu", [](auto& x, auto&) { return relu(x["x"]); })
+REFERENCE_TEST(relu_squared, all, "operations/relu_squared", [](auto& x, auto&) { return relu_squared(x["x"]); })
+REFERENCE_TEST(swiglu, all, "operations/swiglu", [](auto& x, auto&) { return swiglu(x["gate"], x["up"]); })
+REFERENCE_TEST(softmax, all, "operations/softmax",
+               [](auto& x, auto& c) { return softmax(x["x"], static_cast<int>(c.number("axis", -1))); })
+REFERENCE_TEST(log_softmax, all, "operations/log_softmax",
+               [](auto& x, auto& c) { return log_softmax(x["x"], static_cast<int>(c.number("axis", -1))); })
+REFERENCE_TEST(dropout, all, "operations/dropout", [](auto& x, auto& c) { return dropout(x["x"], c.dropout()); })
+REFERENCE_TEST(layer_norm, all, "operations/layer_norm",
+               [](auto& x, auto& c) { return layer_norm(x["x"], x["weight"], x["bias"], c.number("eps")); })
+REFERENCE_TEST(rms_norm, all, "operations/rms_norm",
+               [](auto& x, auto& c) { return rms_norm(x["x"], x["weight"], c.number("eps")); })
+REFERENCE_TEST(rope, all, "operations/rope", turn)
+
+REFERENCE_TEST(scaled_dot_product_attention, sizes, "attention/attention", textbook)
+REFERENCE_TEST(scaled_dot_product_attention, masks, "attention/masks", textbook)
+REFERENCE_TEST(causal_attention, sizes, "attention/attention", [](auto& x, auto& c) { return tiled(x, c, 128, 128); })
+REFERENCE_TEST(causal_attention, sizes_in_tiles, "attention/attention",
+               [](auto& x, auto& c) { return tiled(x, c, 2, 3); })
+REFERENCE_TEST(causal_attention, sizes_in_tiles_of_one, "attention/attention",
+               [](auto& x, auto& c) { return tiled(x, c, 1, 1); })
+REFERENCE_TEST(causal_attention, masks, "attention/masks", [](auto& x, auto& c) { return tiled(x, c, 128, 128); })
+REFERENCE_TEST(causal_attention, masks_in_tiles, "attention/masks", [](auto& x, auto& c) { return tiled(x, c, 2, 2); })
+
+REFERENCE_TEST(cross_entropy, all, "losses/cross_entropy", [](auto& x, auto& c) {
+  return reported(c, loss_options(c), [&](const auto& targets, const LossOptions& options) {
+    return cross_entropy(x["logits"], std::span<const TokenId>(targets), options);
+  });
+})
+REFERENCE_TEST(linear_cross_entropy, kept, "losses/linear_cross_entropy",
+               [](auto& x, auto& c) { return head_loss(x, c, 1 << 20, 0); })
+REFERENCE_TEST(linear_cross_entropy, kept_in_slabs, "losses/linear_cross_entropy",
+               [](auto& x, auto& c) { return head_loss(x, c, 1 << 20, 2); })
+REFERENCE_TEST(linear_cross_entropy, recomputed, "losses/linear_cross_entropy",
+               [](auto& x, auto& c) { return head_loss(x, c, 0, 3); })
+
+namespace {
+
+std::string this_file() {
+  std::ifstream file(std::string(HANDGRAD_SOURCE_DIR) + "/tests/ops/reference_test.cpp");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST(Reference, every_operation_has_values) {
+  const std::string text = this_file();
+  std::size_t operations = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(HANDGRAD_SOURCE_DIR) + "/include/handgrad/ops")) {
+    const std::string name = entry.path().stem().string();
+    if (name == "ops") continue;
+    ++operations;
+    EXPECT_NE(text.find("REFERENCE_TEST(" + name + ","), std::string::npos) << name << " has no reference values";
+  }
+  EXPECT_GE(operations, 27u);
+}
+
+TEST(Reference, no_value_is_left_unread) {
+  const std::string text = this_file();
+  for (const std::string file : {"operations", "attention", "losses"}) {
+    for (const std::string& group : Reference(file + ".h5").names("")) {
+      EXPECT_NE(text.find("\"" + file + "/" + group + "\""), std::string::npos) << file << "/" << group;
     }
   }
 }
 
-}  // namespace
+TEST(Reference, what_is_not_close_is_refused) {
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({1.0, 2.0}, {1.0, 2.0 + 1e-11}, 0.0, "y"), "y at 1");
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({std::nan("")}, {1.0}, 0.0, "y"), "y at 0");
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({1.0}, {std::nan("")}, 0.0, "y"), "y at 0");
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({1.0}, {HUGE_VAL}, 0.0, "y"), "y at 0");
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({1e-300}, {0.0}, 0.0, "y"), "y at 0");
+  EXPECT_FATAL_FAILURE(Closeness(1e-12).expect({1.0}, {1.0, 1.0}, 0.0, "y"), "y");
+  Closeness(1e-12).expect({HUGE_VAL, 1.0, 0.0}, {HUGE_VAL, 1.0 + 1e-13, 0.0}, 0.0, "y");
+}
+
+// Every shape that can be broadcast to (B, H, Q, K): 2^r of each rank r, with and without the causal rule.
+TEST(Reference, masks_of_every_shape_are_there) {
+  const Reference reference("attention.h5");
+  std::set<std::vector<Index>> shapes[2];
+  for (const std::string& name : reference.names("masks")) {
+    const Shape shape = reference.shape("masks/" + name + "/mask");
+    const bool causal = reference.attribute("masks/" + name, "causal") != 0.0;
+    shapes[causal].insert({shape.extents().begin(), shape.extents().end()});
+  }
+  EXPECT_EQ(shapes[0].size(), 31u);
+  EXPECT_EQ(shapes[1].size(), 31u);
+}
+
 }  // namespace handgrad::testing

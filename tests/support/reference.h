@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "handgrad/core/mask.h"
@@ -23,6 +25,27 @@ class Reference {
     return {values.begin(), values.end()};
   }
   double number(const std::string& path) const { return values(path).at(0); }
+  /// An attribute of a group, integer or not.
+  double attribute(const std::string& group, const std::string& name) const {
+    const AttributeValue* value = file_.find_attribute("/" + group, name);
+    if (value == nullptr) throw std::out_of_range(group + " has no attribute " + name);
+    if (const auto* integer = std::get_if<std::int64_t>(value)) return static_cast<double>(*integer);
+    return std::get<double>(*value);
+  }
+  bool has_attribute(const std::string& group, const std::string& name) const {
+    return file_.find_attribute("/" + group, name) != nullptr;
+  }
+  std::vector<std::string> attributes(const std::string& group) const {
+    std::vector<std::string> found;
+    for (const Attribute& attribute : file_.attributes()) {
+      if (attribute.group == "/" + group) found.push_back(attribute.name);
+    }
+    return found;
+  }
+  std::string text(const std::string& path) const {
+    const auto bytes = file_.values<std::uint8_t>("/" + path);
+    return {bytes.begin(), bytes.end()};
+  }
   Tensor<double> tensor(const std::string& path) const {
     return Tensor<double>(shape(path), file_.values<double>("/" + path));
   }
@@ -44,10 +67,10 @@ class Reference {
     }
     return count;
   }
-  /// Names of the groups and datasets directly inside a group, sorted.
+  /// Names of the groups and datasets directly inside a group, sorted; of the file for an empty name.
   std::vector<std::string> names(const std::string& group) const {
     std::vector<std::string> found;
-    const std::string prefix = "/" + group + "/";
+    const std::string prefix = group.empty() ? "/" : "/" + group + "/";
     for (const DatasetEntry& entry : file_.datasets()) {
       if (!entry.path.starts_with(prefix)) continue;
       const std::string name = entry.path.substr(prefix.size(), entry.path.find('/', prefix.size()) - prefix.size());

@@ -71,6 +71,8 @@ class TrainObserver {
 ///   trainer.observe(progress);
 ///   while (!trainer.done()) trainer.step();
 ///   trainer.save("model.h5");
+///
+/// Of Trainer<double> there are the constructor of a new model and step(), to be compared with reference values.
 template <class S>
 class Trainer {
  public:

@@ -1,0 +1,56 @@
+#include "handgrad/train/trainer.h"
+#include "support/reference_model.h"
+
+// Ten steps of the trainer itself against PyTorch's, in double: windows of a text, accumulation, dropout, clipping,
+// schedule, AdamW. Loss, rate and norm of every step, and all weights after the last.
+
+namespace handgrad::testing {
+namespace {
+
+std::string text_of(const Reference& reference) {
+  std::string text;
+  for (const Index token : reference.integers("training/text")) text += static_cast<char>('a' + token);
+  return text;
+}
+
+void expect_training(const std::string& name, AttentionKind attention) {
+  const ThreadScope one(1);
+  const Reference reference(name + ".h5");
+  Config config = config_of(reference, name);
+  config.model.attention = attention;
+  Trainer<double> trainer(config, DataSource::from_text(config, text_of(reference)));
+  ParameterStore<double>& store = trainer.mutable_model().store();
+  take_parameters(reference, "parameters", store);
+  if (::testing::Test::HasFatalFailure()) return;
+
+  const auto losses = reference.values("training/losses"), rates = reference.values("training/rates");
+  const auto norms = reference.values("training/norms");
+  ASSERT_EQ(losses.size(), 10u);
+  Closeness steps(2e-12), weights(1e-11);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const StepReport report = trainer.step();
+    steps.expect({report.loss}, {losses[i]}, 0.0, fmt::format("loss of step {}", report.step));
+    steps.expect({report.lr}, {rates[i]}, 0.0, fmt::format("rate of step {}", report.step));
+    steps.expect({report.grad_norm}, {norms[i]}, 0.0, fmt::format("norm of step {}", report.step));
+  }
+  for (const Parameter& p : store.parameters()) {
+    const auto expected = reference.values("training/parameters/" + p.name);
+    EXPECT_NE(expected, reference.values("parameters/" + p.name)) << p.name << " has learned nothing";
+    weights.expect(elements(store.value(p)), expected, 0.0, p.name);
+  }
+  steps.record("worst_step_error");
+  weights.record("worst_weight_error");
+}
+
+class TrainingReference : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TrainingReference, ten_steps) { expect_training(GetParam(), AttentionKind::tiled); }
+TEST_P(TrainingReference, ten_steps_with_explicit_attention) {
+  expect_training(GetParam(), AttentionKind::explicit_form);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainingReference, ::testing::ValuesIn(reference_models),
+                         [](const auto& model) { return model.param; });
+
+}  // namespace
+}  // namespace handgrad::testing
