@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what handgrad needs to be built and tested, from Debian 12. Does nothing if all of it is there.
 set -eu
-packages="g++ cmake ninja-build pkg-config libeigen3-dev libhdf5-dev libcxxopts-dev libgtest-dev libtomlplusplus-dev
+packages="g++ cmake ninja-build pkg-config python3 libeigen3-dev libhdf5-dev libcxxopts-dev libgtest-dev libtomlplusplus-dev
   nlohmann-json3-dev libfmt-dev libxxhash-dev libdnnl-dev"
 
 missing=""

@@ -129,6 +129,7 @@ void plant_everywhere(const Config& config) {
     }
   }
   EXPECT_GT(planted, 100);
+  ::testing::Test::RecordProperty("planted", planted);
 }
 
 }  // namespace
@@ -138,6 +139,17 @@ TEST(NonFinite, planted_in_every_operation_of_the_llama_shape) { plant_everywher
 TEST(NonFinite, planted_in_every_operation_of_textbook_attention) {
   Config config = config_of(true);
   config.model.attention = AttentionKind::explicit_form;
+  plant_everywhere(config);
+}
+
+TEST(NonFinite, planted_in_every_operation_of_the_other_feed_forwards) {
+  Config config = config_of(false);
+  config.model.feed_forward = FeedForwardKind::relu_squared;
+  config.model.position = PositionKind::none;
+  plant_everywhere(config);
+  config = config_of(true);
+  config.model.feed_forward = FeedForwardKind::gelu_tanh;
+  config.model.position = PositionKind::sinusoidal;
   plant_everywhere(config);
 }
 

@@ -97,7 +97,7 @@ _WHOLE = {"Index", "auto", "bool", "int", "View", "Rows", "Heads", "Shape", "Sta
           "uint64_t", "uint32_t", "uint8_t", "span"}
 
 
-_NOT_DOUBLED = {"{", "?", "true", "false", "std", "&&", "||", "Shape", "=", "row"}
+_NOT_DOUBLED = {"{", "?", "true", "false", "std", "&&", "||", "Shape", "=", "row", "format"}
 
 
 def double(tokens, text):
