@@ -118,6 +118,18 @@ TEST(Memory, what_backward_has_read_is_given_back) {
   EXPECT_EQ(tape.live_nodes(), 2);
 }
 
+TEST(Memory, and_so_is_the_first_value) {
+  Tape<float> tape;
+  const auto square = [&tape] {
+    const auto x = tape.variable(ones({1000}));
+    return sum(mul(x, x));
+  };
+  const auto y = square();
+  EXPECT_EQ(tape.live_nodes(), 2);  // x, saved for its square's backward, and the sum
+  tape.backward(y);
+  EXPECT_EQ(tape.live_nodes(), 1);
+}
+
 TEST(Memory, with_recording_off_nothing_is_kept) {
   const ThreadScope one(1);
   const ParameterStore<float> store = small_store();
