@@ -159,15 +159,17 @@ TEST(Pages, the_index_names_every_page) {
   }
 }
 
-// Code hosts take formulas through Markdown first: it eats a backslash before punctuation, and a formula of its own
-// must stand between lines of "$$" alone.
+// Code hosts take formulas through Markdown first: it eats a backslash before punctuation, takes an underscore behind a
+// bracket for the start of emphasis, and a formula of its own must stand between lines of "$$" alone.
 TEST(Pages, formulas_render_on_a_code_host) {
-  const std::regex eaten(R"re(\\[^A-Za-z\s])re"), refused(R"re(\\(operatorname|newcommand|def)\b)re");
+  const std::regex eaten(R"re(\\[^A-Za-z\s])re"), refused(R"re(\\(operatorname|newcommand|def)\b)re"),
+      emphasis(R"re([)}\]|]_)re");
   for (const fs::path& path : pages(folder)) {
     std::istringstream lines(parse(path).prose);
     bool display = false;
     for (std::string line; std::getline(lines, line);) {
       EXPECT_FALSE(std::regex_search(line, eaten) || std::regex_search(line, refused)) << path << ": " << line;
+      EXPECT_FALSE(!display && std::regex_search(line, emphasis)) << path << ": " << line;
       if (line == "$$") {
         display = !display;
         continue;

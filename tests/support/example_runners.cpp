@@ -216,6 +216,30 @@ void rope_difference(Example& e) {
   e.expect("score", scores);
 }
 
+// RoPE, then causal attention, on heads of one sequence: what positions and mask do together.
+void rope_causal(Example& e) {
+  const auto q_positions = e.integers<Index>("q_positions"), k_positions = e.integers<Index>("k_positions");
+  RopeTable<double> table(e.cols("q"), e.number("theta", 10000.0), RopePairing::adjacent);
+  table.extend(std::max(*std::max_element(q_positions.begin(), q_positions.end()),
+                        *std::max_element(k_positions.begin(), k_positions.end())) +
+               1);
+  const auto turn = [&](const Value& x, const std::vector<Index>& positions) {
+    return rope(x, PositionsRef{positions.data(), 1, static_cast<Index>(positions.size())}, table);
+  };
+  const auto attend = [&](const Value& q, const Value& k, const Value& v) {
+    return causal_attention(turn(q, q_positions), turn(k, k_positions), v);
+  };
+  const auto head = [&](const char* name) { return Shape{1, e.rows(name), 1, e.cols(name)}; };
+  run(e, {{"q", head("q")}, {"k", head("k")}, {"v", head("v")}}, [&](auto x) { return attend(x[0], x[1], x[2]); });
+  // With the identity for v, the output is the matrix of probabilities itself.
+  const Index keys = e.rows("k");
+  Tape<double> tape(false);
+  Tensor<double> one(Shape{1, keys, 1, keys});
+  for (Index i = 0; i < keys; ++i) one[i * keys + i] = 1.0;
+  e.expect("p", elements(attend(tape.constant(e.tensor("q", head("q"))), tape.constant(e.tensor("k", head("k"))),
+                                tape.constant(one))));
+}
+
 // Heads are parts of the packed projection: no copy; their gradients land where they were cut.
 void packing(Example& e) {
   const auto heads = static_cast<Index>(e.number("heads", 1.0)),
@@ -351,6 +375,7 @@ const std::map<std::string, Runner>& example_runners() {
       {"rope", rope_runner(RopePairing::adjacent)},
       {"rope_half", rope_runner(RopePairing::half)},
       {"rope_difference", rope_difference},
+      {"rope_causal", rope_causal},
       {"packing", packing},
       {"linear", run_linear},
       {"embedding", run_embedding},

@@ -21,7 +21,8 @@ namespace handgrad {
 /// Saves    q, k, v, y, and m and log l a row (m = +infinity for a row that sees nothing).
 /// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
 ///          dropout probability outside [0, 1) or a tile size below 1.
-/// Source   Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135, section 3.1.
+/// Source   Milakov and Gimelshein 2018, arXiv:1805.02867 (the running maximum); Dao et al. 2022, FlashAttention,
+///          arXiv:2205.14135, section 3.1 (both passes by tiles) and appendix B.2 (delta).
 template <class S>
 Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options = {});
 

@@ -20,7 +20,7 @@ namespace handgrad {
 /// Saves    logits, targets, m and log l a row.
 /// Throws   ShapeError if the number of targets differs from the rows; RangeError for a target outside [0, V) that is
 ///          not ignored, naming row, value and V, or for label smoothing outside [0, 1].
-/// Source   Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing).
+/// Source   Szegedy et al. 2015, arXiv:1512.00567, section 7 (label smoothing).
 template <class S>
 Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options = {});
 

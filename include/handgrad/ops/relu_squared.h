@@ -11,7 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.
-/// Source   So et al. 2021, Primer, arXiv:2109.08668, section 4.
+/// Source   So et al. 2021, Primer, arXiv:2109.08668.
 template <class S>
 Var<S> relu_squared(Var<S> x);
 

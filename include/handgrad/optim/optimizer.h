@@ -11,7 +11,7 @@ template <class S>
 double gradient_norm(const ParameterStore<S>& store);
 
 /// What gradients are multiplied by so that their norm is at most `max_norm`; 1 for max_norm 0 (no clipping).
-/// Source: Pascanu et al. 2013, arXiv:1211.5063, section 3.2.
+/// Source: Pascanu et al. 2012, arXiv:1211.5063, section 3.2.
 double clip_factor(double norm, double max_norm);
 
 struct AdamWOptions {
@@ -47,7 +47,8 @@ class Optimizer {
 /// AdamW: m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  mhat = m / (1 - b1^t),  vhat = v / (1 - b2^t),
 ///   theta -= lr (mhat / (sqrt(vhat) + eps) + lambda theta),  lambda on tensors of two or more axes only.
 /// One pass over memory; the same bits for any number of threads.
-/// Source: Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2.
+/// Source: Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. There the rate is a product eta alpha, and the
+/// decay is multiplied by eta alone: its lambda is alpha times this one.
 template <class S>
 class AdamW final : public Optimizer<S> {
  public:
@@ -62,7 +63,8 @@ class AdamW final : public Optimizer<S> {
 };
 
 /// Stochastic gradient descent with momentum: v = mu v + g + lambda theta,  theta -= lr v.
-/// Source: Sutskever et al. 2013, On the importance of initialization and momentum (ICML), section 2.
+/// Source: Sutskever et al. 2013, On the importance of initialization and momentum in deep learning (ICML), section 2.
+/// There v contains the rate: the same updates as long as the rate stays.
 template <class S>
 class Sgd final : public Optimizer<S> {
  public:

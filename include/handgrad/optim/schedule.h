@@ -12,11 +12,11 @@ enum class DecayShape { constant, linear, cosine, warmup_stable_decay };
 /// warmup. Then, with u = (step - warmup) / (total - warmup) in [0, 1]:
 ///   constant             peak
 ///   linear               peak + (floor - peak) u
-///   cosine               floor + (peak - floor) (1 + cos(pi u)) / 2      (Loshchilov and Hutter 2016,
-///   arXiv:1608.03983) warmup_stable_decay  peak, then linear to floor over the last `decay` steps       (Hu et al.
-///   2024, arXiv:2404.06395)
+///   cosine               floor + (peak - floor) (1 + cos(pi u)) / 2
+///   warmup_stable_decay  peak, then linear to floor over the last `decay` steps
 /// From step total on the rate stays at the floor (constant: at the peak). A warmup of total steps and more is legal:
 /// the rate rises as long as there are steps.
+/// Sources: Loshchilov and Hutter 2016, arXiv:1608.03983 (cosine); Hu et al. 2024, arXiv:2404.06395 (the last one).
 struct Schedule {
   DecayShape shape = DecayShape::cosine;
   double peak = 1e-3;
