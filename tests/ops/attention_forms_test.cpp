@@ -90,6 +90,19 @@ TEST(AttentionForms, agree_when_nothing_is_visible) {
   }
 }
 
+// The first visible key of a row may come tiles late: what stands there until then must not spoil it.
+TEST(AttentionForms, agree_when_the_first_tiles_are_hidden) {
+  const Index keys = 17;
+  for (const Index hidden : {4, 8, 9, 13, 16}) {
+    Mask mask({2, keys});
+    for (Index k = 0; k < keys; ++k) {
+      mask[k] = k >= hidden;
+      mask[keys + k] = k < 3 || k >= hidden;  // visible, then tiles without anything, then visible again
+    }
+    expect_same({2, 2, keys, 2, 1, 3, 2}, {.causal = false, .mask = mask.view()});
+  }
+}
+
 TEST(AttentionForms, agree_with_dropout_under_equal_masks) {
   const Mask mask = random_mask({2, 1, 13, 13}, 0.7);
   for (const double probability : {0.1, 0.5}) {

@@ -71,6 +71,28 @@ TYPED_TEST(Softmax, rows_sum_to_one_and_their_gradients_to_zero) {
   }
 }
 
+// The kernels take any layout: here x runs down the columns of a matrix, y along its rows, and the other way round.
+TYPED_TEST(Softmax, operands_may_lie_in_different_directions) {
+  using S = TypeParam;
+  const Index rows = 3, cols = 21;
+  const auto x = random_tensor<S>({cols, rows}, 1);
+  const View<const S> turned{x.data(), {rows, cols}, {1, rows}};
+  Tensor<S> y({rows, cols}), log_y({rows, cols}), transposed({cols, rows});
+  softmax_forward<S>(turned, y.view());
+  log_softmax_forward<S>(turned, log_y.view());
+  softmax_forward<S>(turned, View<S>{transposed.data(), {rows, cols}, {1, rows}});
+  for (Index r = 0; r < rows; ++r) {
+    double total = 0;
+    for (Index c = 0; c < cols; ++c) total += std::exp(static_cast<double>(x[c * rows + r]));
+    for (Index c = 0; c < cols; ++c) {
+      const double expected = std::exp(static_cast<double>(x[c * rows + r])) / total;
+      EXPECT_NEAR(static_cast<double>(y[r * cols + c]), expected, this->exact);
+      EXPECT_NEAR(static_cast<double>(transposed[c * rows + r]), expected, this->exact);
+      EXPECT_NEAR(static_cast<double>(log_y[r * cols + c]), std::log(expected), 4 * this->exact);
+    }
+  }
+}
+
 TYPED_TEST(Softmax, is_monotone_in_x) {
   using S = TypeParam;
   std::vector<S> ascending;
