@@ -21,6 +21,10 @@ struct FieldDraft {
     field.resume = resume;
     return *this;
   }
+  FieldDraft& since(int format) {
+    field.since = format;
+    return *this;
+  }
   FieldDraft& elsewhere(std::vector<std::string> names) {
     field.elsewhere = std::move(names);
     return *this;

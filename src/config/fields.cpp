@@ -169,6 +169,10 @@ void add_rhythms(Drafts& drafts) {
   TableBuilder log(drafts, "log", &Config::log, ResumeClass::free);
   log.integer("every", &LogConfig::every, {1, most_steps}, "Log the training loss every so many updates.")
       .elsewhere({"log_interval"});
+  log.integer(
+         "health_every", &LogConfig::health_every, {0, most_steps},
+         "Log every layer's gradient norm, update ratio, attention and dead units every so many updates; 0: never.")
+      .since(2);
   TableBuilder sample(drafts, "sample", &Config::sample, ResumeClass::free);
   sample.integer("every", &SampleConfig::every, {0, most_steps},
                  "Let the model write some text every so many updates; 0: never.");

@@ -94,6 +94,7 @@ StepReport Run::advance() {
   const bool last = report.step >= config.train.steps;
   const bool logged = last || report.skipped || report.step == 1 || report.step % config.log.every == 0;
   if (logged) log_step(report);
+  if (report.health) log_health(report);
   bool best = false;
   if (last || report.step % config.eval.every == 0) {
     const EvaluationReport evaluation = trainer_.evaluate();
@@ -145,6 +146,15 @@ void Run::log_step(const StepReport& report) {
   if (report.skipped) row["skipped"] = true;
   row["tokens_per_s"] = rounded(rate, 1.0);
   row["elapsed_s"] = rounded(seconds_since(started_), 1e-3);
+  metrics_->append(row.dump());
+}
+
+void Run::log_health(const StepReport& report) {
+  Json row;
+  row["step"] = report.step;
+  row["split"] = "health";
+  if (report.skipped) row["skipped"] = true;
+  for (const auto& [name, value] : report.health->figures()) row[name] = number(value);
   metrics_->append(row.dump());
 }
 

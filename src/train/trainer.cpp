@@ -86,7 +86,8 @@ Index expected_memory_bytes(const Config& completed, Index parameters) {
   const Index per_layer = 5 * m.d_model + qkv + rotated + ff + scores;  // values that backward reads
   const Index transient = 4 * m.d_model + 2 * m.d_ff + qkv;             // gradients on their way
   const Index logits = std::min(tokens * m.vocab_size * 4, std::max(m.logits_budget_mb << 20, 512 * m.vocab_size * 4));
-  const Index states = completed.optimizer.name == OptimizerKind::adamw ? 4 : 3;
+  const Index watched = completed.log.health_every > 0 ? 1 : 0;  // the weights from before an update
+  const Index states = (completed.optimizer.name == OptimizerKind::adamw ? 4 : 3) + watched;
   return 4 * states * parameters + 4 * tokens * (m.n_layers * per_layer + transient) + logits;
 }
 
@@ -181,12 +182,22 @@ void Trainer<S>::accumulate(Index micro_batch, LossSum& loss) {
 }
 
 template <class S>
+void Trainer<S>::make_gradients(LossSum& loss, HealthMonitor* health) {
+  std::optional<typename Tape<S>::Watch> watch;
+  if (health) watch.emplace(tape_, *health);
+  model_.store().zero_gradients();
+  for (Index micro_batch = 0; micro_batch < config_.train.accumulation; ++micro_batch) accumulate(micro_batch, loss);
+  model_.store().fold_deferred();
+}
+
+template <class S>
 StepReport Trainer<S>::step() {
   ParameterStore<S>& store = model_.store();
-  store.zero_gradients();
+  std::optional<HealthMonitor> health;
+  const Index health_every = config_.log.health_every;
+  if (health_every > 0 && (loop_.step + 1) % health_every == 0) health.emplace(store);
   LossSum loss;
-  for (Index micro_batch = 0; micro_batch < config_.train.accumulation; ++micro_batch) accumulate(micro_batch, loss);
-  store.fold_deferred();
+  make_gradients(loss, health ? &*health : nullptr);
   const double norm = gradient_norm(store), lr = schedule_.at(loop_.step);
   const std::string trouble = trouble_with(loss, norm);
   if (!trouble.empty() && !may_skip()) refuse_step(trouble);
@@ -200,7 +211,8 @@ StepReport Trainer<S>::step() {
     ++loop_.skipped_in_row;
   }
   ++loop_.step;
-  const StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty()};
+  StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty(), {}};
+  if (health) report.health = health->report();
   for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
 }

@@ -149,8 +149,8 @@ TEST_F(CheckpointTest, tensors_that_do_not_fit_its_config_are_all_named) {
 }
 
 TEST_F(CheckpointTest, a_config_that_cannot_be_is_refused) {
-  EXPECT_EQ(refusal([](CheckpointEditor& e) { e.edit_config("format = 1", "format = 2"); }),
-            "/config:1: format: written by a newer handgrad: format 2, this one reads up to 1");
+  EXPECT_EQ(refusal([](CheckpointEditor& e) { e.edit_config("format = 2", "format = 3"); }),
+            "/config:1: format: written by a newer handgrad: format 3, this one reads up to 2");
   EXPECT_EQ(refusal([](CheckpointEditor& e) { e.set_attribute("/loop", "updates", std::int64_t{6}); }),
             "the loop's counters contradict each other");
 }

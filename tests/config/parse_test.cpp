@@ -102,8 +102,11 @@ TEST(parse_config, refusals_name_file_line_key_and_what_is_expected) {
       {"[sample]\nprompt = \"\"\n", "a.toml:2: sample.prompt: expected a string of at least one character, got \"\""},
       {"model = 3\n", "a.toml:1: model: expected a table, got 3"},
       {"[[model]]\nn_layers = 1\n", "a.toml:1: model: expected a table, got a list with a table"},
-      {"format = 2\n", "a.toml:1: format: written by a newer handgrad: format 2, this one reads up to 1"},
-      {"format = \"1\"\n", "a.toml:1: format: expected an integer from 1 to 1, got \"1\""},
+      {"[log]\nhealth_every = -1\n", "a.toml:2: log.health_every: expected an integer from 0 to 1000000000, got -1"},
+      {"[log]\nhealth_every = true\n",
+       "a.toml:2: log.health_every: expected an integer from 0 to 1000000000, got true"},
+      {"format = 3\n", "a.toml:1: format: written by a newer handgrad: format 3, this one reads up to 2"},
+      {"format = \"1\"\n", "a.toml:1: format: expected an integer from 1 to 2, got \"1\""},
   };
   for (const Refused& c : cases) EXPECT_EQ(refusal(c.text), c.message);
 }
@@ -117,7 +120,7 @@ TEST(parse_config, unknown_keys_name_the_nearest_known_one) {
        "a.toml:2: optimizer.learning_rat: unknown key; did you mean optimizer.lr?"},
       {"[train]\nlr = 0.1\n", "a.toml:2: train.lr: unknown key; did you mean optimizer.lr?"},
       {"n_layers = 2\n", "a.toml:1: n_layers: unknown key; did you mean model.n_layers?"},
-      {"[log]\nfrobnicate = 2\n", "a.toml:2: log.frobnicate: unknown key; [log] has every"},
+      {"[log]\nfrobnicate = 2\n", "a.toml:2: log.frobnicate: unknown key; [log] has every, health_every"},
       {"[modle]\nn_layers = 2\n", "a.toml:1: [modle]: unknown table; did you mean [model]?"},
       {"[zzzzzzzz]\n",
        "a.toml:1: [zzzzzzzz]: unknown table; there are data, tokenizer, model, train, optimizer, schedule, eval, "

@@ -11,7 +11,7 @@ namespace handgrad {
 
 // A run folder:
 //   config.toml            the resolved config
-//   metrics.jsonl          a row a step that is logged, and one an evaluation
+//   metrics.jsonl          a row a step that is logged, a look at its health, an evaluation
 //   lock                   held by the one process that writes
 //   checkpoints/           step-00000250.h5 ..., and the links latest.h5 and best.h5
 

@@ -93,6 +93,7 @@ struct CheckpointConfig {
 
 struct LogConfig {
   Index every = 10;
+  Index health_every = 0;  ///< Log the health of every layer every so many steps; 0: never.
 };
 
 struct SampleConfig {

@@ -13,7 +13,7 @@
 namespace handgrad {
 
 /// Version of the set of keys, written to resolved copies. A new key raises it, and gives its value for older files.
-inline constexpr int config_format = 1;
+inline constexpr int config_format = 2;
 
 enum class FieldType { integer, real, boolean, string, paths, choice };
 

@@ -34,6 +34,7 @@ class Run {
  private:
   StepReport guarded_step();
   void log_step(const StepReport& report);
+  void log_health(const StepReport& report);
   void log_evaluation(const EvaluationReport& report);
 
   Trainer<float> trainer_;

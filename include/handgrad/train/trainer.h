@@ -11,6 +11,7 @@
 #include "handgrad/optim/schedule.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/evaluate.h"
+#include "handgrad/verify/health.h"
 #include "handgrad/verify/nonfinite.h"
 
 namespace handgrad {
@@ -23,6 +24,8 @@ struct StepReport {
   double grad_norm = 0.0;  ///< Global, before clipping.
   Index tokens = 0;        ///< Targets trained on since step 0.
   bool skipped = false;    ///< Loss or gradient was not finite, and the update has not been applied.
+  /// Every log.health_every steps. Of a skipped one, too: what was measured, update ratios of 0.
+  std::optional<HealthReport> health;
 };
 
 /// A step whose loss or gradient was not finite: its update has not been applied.
@@ -112,6 +115,7 @@ class Trainer {
  private:
   Trainer(const Config& config, DataSource source, bool initialise);
   void accumulate(Index micro_batch, LossSum& loss);
+  void make_gradients(LossSum& loss, HealthMonitor* health);
   bool may_skip() const;
   [[noreturn]] void refuse_step(const std::string& trouble);
 
