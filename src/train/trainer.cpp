@@ -48,13 +48,18 @@ TokenWindows windows_of(const Config& config, const DataSource& source) {
                       static_cast<std::uint64_t>(config.train.seed));
 }
 
-// Runs are in float. Training in double, which is for comparison with reference values, is not traced.
+// Runs are in float. Training in double, which is for comparison with reference values, is watched by nobody.
 template <class S>
-struct Untraced final : GraphObserver<S> {
+struct Nobody final : GraphObserver<S> {
+  Nobody() = default;
+  explicit Nobody(const ParameterStore<S>&) {}
   std::shared_ptr<const NonFiniteOrigin> origin() const { return nullptr; }
+  HealthReport report() const { return {}; }
 };
 template <class S>
-using Tracer = std::conditional_t<std::is_same_v<S, float>, NonFiniteTracer, Untraced<S>>;
+using Tracer = std::conditional_t<std::is_same_v<S, float>, NonFiniteTracer, Nobody<S>>;
+template <class S>
+using Monitor = std::conditional_t<std::is_same_v<S, float>, HealthMonitor, Nobody<S>>;
 
 // What is wrong with a step; empty if nothing is.
 std::string trouble_with(const LossSum& loss, double norm) {
@@ -182,7 +187,7 @@ void Trainer<S>::accumulate(Index micro_batch, LossSum& loss) {
 }
 
 template <class S>
-void Trainer<S>::make_gradients(LossSum& loss, HealthMonitor* health) {
+void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
   std::optional<typename Tape<S>::Watch> watch;
   if (health) watch.emplace(tape_, *health);
   model_.store().zero_gradients();
@@ -193,7 +198,7 @@ void Trainer<S>::make_gradients(LossSum& loss, HealthMonitor* health) {
 template <class S>
 StepReport Trainer<S>::step() {
   ParameterStore<S>& store = model_.store();
-  std::optional<HealthMonitor> health;
+  std::optional<Monitor<S>> health;
   const Index health_every = config_.log.health_every;
   if (health_every > 0 && (loop_.step + 1) % health_every == 0) health.emplace(store);
   LossSum loss;

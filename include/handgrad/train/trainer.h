@@ -115,7 +115,7 @@ class Trainer {
  private:
   Trainer(const Config& config, DataSource source, bool initialise);
   void accumulate(Index micro_batch, LossSum& loss);
-  void make_gradients(LossSum& loss, HealthMonitor* health);
+  void make_gradients(LossSum& loss, GraphObserver<S>* health);
   bool may_skip() const;
   [[noreturn]] void refuse_step(const std::string& trouble);
 
