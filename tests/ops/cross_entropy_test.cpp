@@ -257,5 +257,23 @@ TYPED_TEST(CrossEntropy, with_the_head_is_linear_and_then_the_loss) {
   }
 }
 
+// The pool grows by what is held, to the byte but for its granularity: the logits of all rows, or of one slab.
+TYPED_TEST(CrossEntropy, logits_are_held_up_to_the_budget_and_else_a_slab_at_a_time) {
+  using S = TypeParam;
+  const Index rows = 512, classes = 1000, all_bytes = rows * classes * static_cast<Index>(sizeof(S));
+  const Tensor<S> x = random_tensor<S>({2, rows / 2, 3}, 1), w = random_tensor<S>({classes, 3}, 2);
+  const std::vector<TokenId> targets(static_cast<std::size_t>(rows), 5);
+  const auto held_bytes = [&](LossOptions options) {
+    Tape<S> tape;
+    linear_cross_entropy(tape.variable(x), tape.variable(w), targets, options);
+    return tape.pool_bytes();
+  };
+  EXPECT_GE(held_bytes({.logits_budget_bytes = all_bytes}), all_bytes);
+  const Index slab = held_bytes({.logits_budget_bytes = all_bytes - 1});
+  EXPECT_LT(slab, all_bytes);
+  EXPECT_GE(slab, all_bytes / 2);  // a block of 256 rows
+  EXPECT_LT(held_bytes({.logits_budget_bytes = 0, .slab_rows = 4}), all_bytes / 10);
+}
+
 }  // namespace
 }  // namespace handgrad::testing
