@@ -59,7 +59,17 @@ class Workbench:
 
     def try_text(self, path, text, filters):
         """(verdict, what killed it) for the file `path` with this text. `filters`: GoogleTest filters, run in turn."""
-        objects = {source: self.scratch / f"{n}.o" for n, source in enumerate(self._sources_of(path))}
+        everything = [path] if path.endswith(".cpp") else sorted(self.dependents[path])
+        # A header is tried in its own tests before all that read it are compiled.
+        own = [s for s in everything if s.startswith(f"tests/{Path(path).parent.name}/")]
+        if own and own != everything:
+            verdict, killer = self._try_sources(path, text, own, filters[:1])
+            if verdict != SURVIVED:
+                return verdict, killer
+        return self._try_sources(path, text, everything, filters)
+
+    def _try_sources(self, path, text, sources, filters):
+        objects = {source: self.scratch / f"{n}.o" for n, source in enumerate(sources)}
         self._place(path).write_text(text)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             done = list(pool.map(lambda item: self._compile(path, *item), objects.items()))
@@ -73,9 +83,6 @@ class Workbench:
             if killer:
                 return KILLED, killer
         return SURVIVED, ""
-
-    def _sources_of(self, path):
-        return [path] if path.endswith(".cpp") else sorted(self.dependents[path])
 
     def _place(self, path):
         """Where the changed text stands: a source alone, a header in a tree that is searched first."""
