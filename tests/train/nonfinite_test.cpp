@@ -42,45 +42,49 @@ Trainer<float> trainer_of(const Config& config) {
   return Trainer<float>(config, DataSource::from_text(config, text));
 }
 
-// Plants a value in the output, or in a gradient that flows out, of the operation number `target` of every micro-batch.
+constexpr int in_output = -1;
+
+// Plants a value in the output of the operation number `target` of every micro-batch, or in the gradient of one of its
+// inputs.
 class Planter final : public GraphObserver<float> {
  public:
-  Planter(int target, bool backward, float value) : target_(target), backward_(backward), value_(value) {}
+  Planter(int target, int input, float value) : target_(target), input_(input), value_(value) {}
 
   void after_forward(Graph<float>& graph, int id) override {
     if (id == target_) {
       name_ = graph.node(id).operation;
       scope_ = graph.scope_of(id);
-      if (!backward_) graph.value(id)[graph.node(id).shape.size() - 1] = value_, planted_ = true;
+      if (input_ == in_output) graph.value(id)[graph.node(id).shape.size() - 1] = value_, planted_ = true;
     }
     last_ = id;
   }
   void after_backward(Graph<float>& graph, int id) override {
-    if (!backward_ || id != target_) return;
-    for (const NodePart& part : graph.node(id).inputs) {
-      if (!part.takes_gradient) continue;
-      graph.gradient_of(part).data[0] = value_;
-      planted_ = true;
-      return;
-    }
+    if (id != target_) return;
+    const auto& inputs = graph.node(id).inputs;
+    inputs_ = static_cast<int>(inputs.size());
+    if (input_ == in_output || input_ >= inputs_) return;
+    const NodePart& part = inputs[static_cast<std::size_t>(input_)];
+    if (!part.takes_gradient) return;
+    graph.gradient_of(part).data[0] = value_;
+    planted_ = true;
   }
   const std::string& name() const { return name_; }
   const std::string& scope() const { return scope_; }
   bool planted() const { return planted_; }
   int last() const { return last_; }
+  int inputs() const { return inputs_; }
 
  private:
-  int target_;
-  bool backward_;
+  int target_, input_;
   float value_;
   std::string name_, scope_;
   bool planted_ = false;
-  int last_ = -1;
+  int last_ = -1, inputs_ = 0;
 };
 
 int operations_in(const Config& config) {
   Trainer<float> trainer = trainer_of(config);
-  Planter none(-1, false, 0.0f);
+  Planter none(-1, in_output, 0.0f);
   trainer.observe_graph(none);
   trainer.step();
   return none.last() + 1;
@@ -89,7 +93,7 @@ int operations_in(const Config& config) {
 // A leaf (a parameter, the tokens' table) is no operation: nothing is made there.
 bool makes_a_value(const Config& config, int target) {
   Trainer<float> trainer = trainer_of(config);
-  Planter planter(target, false, 0.0f);
+  Planter planter(target, in_output, 0.0f);
   trainer.observe_graph(planter);
   trainer.step();
   return planter.planted();
@@ -100,24 +104,27 @@ void plant_everywhere(const Config& config) {
   const int count = operations_in(config);
   int planted = 0;
   for (int target = 0; target < count; ++target) {
-    for (const bool backward : {false, true}) {
+    int inputs = 0;  // of the operation: known once it has run
+    for (int input = in_output; input < inputs; ++input) {
       for (const float value : {nan, inf}) {
         Trainer<float> trainer = trainer_of(config);
         const ParameterStore<float>& store = trainer.model().store();
         const std::vector<float> before(store.values(), store.values() + store.flat_size());
-        Planter planter(target, backward, value);
+        Planter planter(target, input, value);
         trainer.observe_graph(planter);
         try {
           trainer.step();
-          ASSERT_FALSE(planter.planted())
-              << planter.scope() << "/" << planter.name() << " " << backward << " " << value;
-          continue;  // a leaf has neither forward nor backward of its own
+          inputs = std::max(inputs, planter.inputs());
+          ASSERT_FALSE(planter.planted()) << planter.scope() << "/" << planter.name() << " " << input << " " << value;
+          continue;  // a leaf has neither forward nor backward of its own, and some inputs have no gradient
         } catch (const NonFiniteStep& failure) {
           ++planted;
           ASSERT_NE(failure.origin(), nullptr) << failure.what();
           EXPECT_EQ(failure.origin()->operation, planter.name()) << failure.what();
           EXPECT_EQ(failure.origin()->scope, planter.scope()) << failure.what();
-          EXPECT_EQ(failure.origin()->backward, backward) << failure.what();
+          EXPECT_EQ(failure.origin()->backward, input != in_output) << failure.what();
+          EXPECT_EQ(failure.origin()->input, std::max(input, 0)) << failure.what();
+          inputs = std::max(inputs, planter.inputs());
           EXPECT_EQ(failure.step(), 1);
           EXPECT_EQ(failure.windows().size(), 2u);
           EXPECT_FALSE(failure.origin()->witnesses.empty());
@@ -231,7 +238,7 @@ TEST(NonFinite, a_run_leaves_what_the_operation_had_read) {
   int target = 30;
   while (!makes_a_value(config_of(true), target)) ++target;
   handgrad::Run run(trainer_of(config_of(true)), folder.path() + "/run");
-  Planter planter(target, false, nan);
+  Planter planter(target, in_output, nan);
   run.trainer().observe_graph(planter);
   EXPECT_THROW(run.advance(), NonFiniteStep);
   const Container container = Container::load(folder.path() + "/run/nonfinite-step-1.h5");
