@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "config/suggest.h"
 #include "handgrad/config/fields.h"
+#include "handgrad/core/errors.h"
 
 namespace handgrad {
 namespace {
@@ -43,14 +45,20 @@ std::string to_toml(const Config& config) {
   return text;
 }
 
-std::string explain_config() {
+std::string explain_config(std::string_view only) {
   std::string text;
   std::string table;
   for (const Field& field : fields()) {
+    if (!only.empty() && field.key != only && field.table != only) continue;
     if (field.table != table) text += fmt::format("{}[{}]\n", table.empty() ? "" : "\n", field.table);
     table = field.table;
     text += fmt::format("  {} = {}\n      {}\n      {}; when resumed: {}\n", field.name(), default_text(field),
                         field.help, expected(field), resume_text(field.resume));
+  }
+  if (text.empty()) {
+    const bool is_key = only.find('.') != std::string_view::npos;
+    throw ConfigError(fmt::format("there is no {} {}{}", is_key ? "key" : "table", only,
+                                  is_key ? suggestion(only) : table_suggestion(only)));
   }
   return text;
 }

@@ -70,6 +70,8 @@ TEST(BadInput, usage) {
       {{"bench"}, 2, "bench: a CONFIG is needed; see handgrad bench --help"},
       {{"config"}, 2, "config: explain, or check FILE; see handgrad config --help"},
       {{"config", "check"}, 2, "config check: a FILE is needed"},
+      {{"config", "explain", "train.stepps"}, 2, "there is no key train.stepps; did you mean train.steps?"},
+      {{"config", "explain", "--markdown", "train"}, 2, "config explain --markdown: unexpected argument \"train\""},
       {{"config", "chekc"}, 2, "config: explain, or check FILE; got \"chekc\""},
       {{"train", "tiny.toml", "more.toml"}, 2, "train: unexpected argument \"more.toml\"; see handgrad train --help"},
       {{"train", "tiny.toml", "--sett", "a"}, 2, "train: Option ‘sett’ does not exist; see handgrad train --help"},

@@ -112,6 +112,11 @@ TEST_F(Tools, config) {
   for (const Field& field : fields()) {
     EXPECT_NE(explained.find("  " + std::string(field.name()) + " = "), std::string::npos) << field.key;
   }
+  const std::string one = output({"config", "explain", "train.steps"}), table = output({"config", "explain", "train"});
+  EXPECT_EQ(one.substr(0, 15), "[train]\n  steps");
+  EXPECT_EQ(std::count(one.begin(), one.end(), '\n'), 4);
+  EXPECT_NE(table.find("  seed = "), std::string::npos);
+  EXPECT_EQ(table.find("[model]"), std::string::npos);
   const std::string checked = output({"config", "check", "tiny.toml", "--set", "train.steps=77"});
   EXPECT_NE(checked.find("steps = 77\n"), std::string::npos);
   line.write("again.toml", checked);

@@ -9,7 +9,7 @@ namespace handgrad::cli {
 
 int run_config(const Arguments& arguments) {
   cxxopts::Options options =
-      make_options("config", "Explains the keys of a config, or checks a file.", "explain | check FILE");
+      make_options("config", "Explains the keys of a config, or checks a file.", "explain [KEY | TABLE] | check FILE");
   options.add_options()("markdown", "explain: as Markdown")("set", "check: set a key; may be repeated",
                                                             cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "what", "", cxxopts::value<std::string>())("file", "", cxxopts::value<std::string>());
@@ -19,11 +19,12 @@ int run_config(const Arguments& arguments) {
   const std::string what =
       required_argument(parsed.values, "what", "config: explain, or check FILE; see handgrad config --help");
   if (what == "explain") {
-    if (parsed.values.count("file") > 0) {
-      throw UsageError(
-          fmt::format("config explain: unexpected argument \"{}\"", parsed.values["file"].as<std::string>()));
+    const std::string only = parsed.values.count("file") > 0 ? parsed.values["file"].as<std::string>() : "";
+    if (parsed.values.count("markdown") > 0 && !only.empty()) {
+      throw UsageError(fmt::format("config explain --markdown: unexpected argument \"{}\"", only));
     }
-    fmt::print("{}", parsed.values.count("markdown") > 0 ? explain_config_markdown() : explain_config());
+    fmt::print("{}",
+               only.empty() && parsed.values.count("markdown") > 0 ? explain_config_markdown() : explain_config(only));
     return done;
   }
   if (what != "check") throw UsageError(fmt::format("config: explain, or check FILE; got \"{}\"", what));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "handgrad/config/config.h"
 
@@ -9,8 +10,10 @@ namespace handgrad {
 /// The config as a TOML file with every key. Reading it back gives the same config to the bit, in every locale.
 std::string to_toml(const Config& config);
 
-/// Every key with what it takes, its default, its meaning and what a resumed run may do to it, for a terminal.
-std::string explain_config();
+/// Every key with what it takes, its default, its meaning and what a resumed run may do to it, for a terminal. `only`:
+/// a key ("train.steps") or a table ("train"); empty: all. Throws ConfigError, with the nearest name, if there is no
+/// such.
+std::string explain_config(std::string_view only = "");
 
 /// The same as a page in Markdown: docs/config.md.
 std::string explain_config_markdown();
