@@ -116,7 +116,7 @@ def describe(mutant):
     return f"{mutant.path}:{mutant.line} [{mutant.operator}] {mutant.function}\n    - {mutant.before}\n    + {mutant.after}"
 
 
-def run_set(bench, mutants, results, again):
+def run_set(bench, mutants, results, again, whole):
     todo = [m for m in mutants if again or results.rows.get(m.key, {}).get("verdict") not in (KILLED, NOT_COMPILED)]
     reasons = report.read_reasons(HERE / "equivalent.toml")
     todo = [m for m in todo if again or m.key not in reasons]
@@ -132,7 +132,7 @@ def run_set(bench, mutants, results, again):
             print(describe(mutant), f"\n    key {mutant.key}", flush=True)
     survivors = [m for m in mutants
                  if results.rows.get(m.key, {}).get("verdict") == SURVIVED and m.key not in reasons]
-    print(report.summary(mutants, results.rows, reasons))
+    print(report.summary(mutants, results.rows, reasons, whole))
     return 1 if survivors else 0
 
 
@@ -181,7 +181,7 @@ def main():
         report.write(ROOT / "docs/proof.md", mutants, results.rows, report.read_reasons(HERE / "equivalent.toml"))
         return 0
     bench = Workbench(ROOT, options.build.resolve(), folder / (options.fixed or "set"))
-    return run_fixed(bench, options.fixed) if options.fixed else run_set(bench, mutants, results, options.again)
+    return run_fixed(bench, options.fixed) if options.fixed else run_set(bench, mutants, results, options.again, not options.only)
 
 
 if __name__ == "__main__":
