@@ -153,6 +153,23 @@ TEST(NonFinite, planted_in_every_operation_of_the_other_feed_forwards) {
   plant_everywhere(config);
 }
 
+TEST(NonFinite, the_message_says_what_is_wrong_with_the_norm) {
+  const auto message = [](float value) -> std::string {
+    Trainer<float> trainer = trainer_of(config_of(false));
+    Planter planter(operations_in(config_of(false)) - 1, true, value);
+    trainer.observe_graph(planter);
+    try {
+      trainer.step();
+    } catch (const NonFiniteStep& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(message(std::copysign(nan, -1.0f)).starts_with("step 1: the gradient norm is nan; "));
+  EXPECT_TRUE(message(inf).starts_with("step 1: the gradient norm is ")) << message(inf);
+  EXPECT_NE(message(1e30f).find(", above 1e+18; the update has not been applied"), std::string::npos) << message(1e30f);
+}
+
 TEST(NonFinite, watching_does_not_change_a_bit) {
   Trainer<float> watched = trainer_of(config_of(true)), alone = trainer_of(config_of(true));
   NonFiniteTracer tracer;
