@@ -8,6 +8,7 @@
 
 #include "handgrad/core/parallel.h"
 #include "handgrad/io/container_reader.h"
+#include "handgrad/text/windows.h"
 #include "handgrad/train/run.h"
 #include "support/temporary_folder.h"
 
@@ -241,6 +242,37 @@ TEST(NonFinite, ten_in_all_stop) {
   for (int i = 0; i < 19; ++i) trainer.step();
   EXPECT_EQ(trainer.loop().skipped, 9);
   EXPECT_THROW(trainer.step(), NonFiniteStep);
+}
+
+namespace {
+
+// Plants in the second of two micro-batches.
+class SecondIsNan final : public GraphObserver<float> {
+ public:
+  void after_forward(Graph<float>& graph, int id) override {
+    if (std::string(graph.node(id).operation) == "linear_cross_entropy" && passes_++ % 2 == 1) *graph.value(id) = nan;
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+}  // namespace
+
+TEST(NonFinite, the_windows_are_those_of_the_micro_batch_at_fault) {
+  Trainer<float> trainer = trainer_of(config_of(true));
+  trainer.step();
+  SecondIsNan fault;
+  trainer.observe_graph(fault);
+  const Config& config = trainer.config();
+  const TokenWindows order(trainer.source().train(), config.model.context, WindowOrder::epoch,
+                           static_cast<std::uint64_t>(config.train.seed));
+  try {
+    trainer.step();
+    FAIL() << "nothing was noticed";
+  } catch (const NonFiniteStep& failure) {  // samples 0 to 3 were step 1; the first two of step 2 are 4 and 5
+    EXPECT_EQ(failure.windows(), (std::vector<Index>{order.start(6), order.start(7)}));
+  }
 }
 
 TEST(NonFinite, a_run_leaves_what_the_operation_had_read) {
