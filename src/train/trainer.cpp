@@ -65,7 +65,9 @@ using Monitor = std::conditional_t<std::is_same_v<S, float>, HealthMonitor, Nobo
 std::string trouble_with(const LossSum& loss, double norm) {
   if (loss.sum != loss.sum) return "the loss is nan";
   if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
-  if (!is_finite(norm) || norm > largest_norm) return fmt::format("the gradient norm is {:.6g}", norm);
+  if (norm != norm) return "the gradient norm is nan";  // whose sign means nothing
+  if (!is_finite(norm)) return "the gradient norm is inf";
+  if (norm > largest_norm) return fmt::format("the gradient norm is {:.6g}, above {:.0e}", norm, largest_norm);
   return "";
 }
 

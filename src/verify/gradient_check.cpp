@@ -39,6 +39,16 @@ void require_repeatable(const std::vector<double>& first, const std::vector<doub
   }
 }
 
+void require_operand(int i, int count) {
+  if (i < 0 || i >= count)
+    throw RangeError(fmt::format("gradient check: there are {} operands, got operand {}", count, i));
+}
+
+void require_entries(Index wanted) {
+  if (wanted < 1)
+    throw RangeError(fmt::format("gradient check: entries of an operand: expected 1 or more, got {}", wanted));
+}
+
 }  // namespace detail
 
 std::vector<std::string> GradientReport::kinks() const {
@@ -63,13 +73,14 @@ void GradientReport::judge() {
     const double scale = std::max({largest[e.tensor], 1e-6 * overall, 1e-300});
     e.complex_error = std::abs(e.value - e.complex_step) / scale;
     e.difference_error = std::abs(e.value - e.difference) / scale;
-    if (e.kink) continue;
+    if (e.undefined) continue;
+    const double size = std::abs(e.complex_step);
+    const bool large = size > 1e-4 * largest[e.tensor];
     raise_to(worst_complex_error, e.complex_error);
+    if (large) raise_to(worst_relative_complex_error, std::abs(e.value - e.complex_step) / size);
+    if (e.kink) continue;
     raise_to(worst_difference_error, e.difference_error);
-    if (std::abs(e.complex_step) > 1e-4 * largest[e.tensor]) {
-      raise_to(worst_relative_complex_error, std::abs(e.value - e.complex_step) / std::abs(e.complex_step));
-      raise_to(worst_relative_difference_error, std::abs(e.value - e.difference) / std::abs(e.complex_step));
-    }
+    if (large) raise_to(worst_relative_difference_error, std::abs(e.value - e.difference) / size);
   }
 }
 

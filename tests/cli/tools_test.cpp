@@ -32,6 +32,30 @@ class Tools : public testing::Test {
   CommandLine line;
 };
 
+TEST_F(Tools, audit) {
+  const std::vector<std::string> few = {"audit", "tiny.toml", "--entries", "1", "--sequences", "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), few.begin(), few.end());
+    return more;
+  };
+  const std::string table = output(few);
+  EXPECT_NE(table.find("\nproven: "), std::string::npos) << table;
+  EXPECT_NE(table.find(" training tokens, vocabulary"), std::string::npos) << table;
+  EXPECT_NE(output(with({"--tokens", "2"})).find("2 training tokens (of a context of 8), vocabulary"),
+            std::string::npos);
+  for (const Json& report :
+       {Json::parse(output(with({"--json"}))), Json::parse(output(with({"--json", "--random"})))}) {
+    EXPECT_TRUE(report["passed"]);
+    EXPECT_GT(report["rows"].size(), 40u);
+    for (const Json& row : report["rows"]) EXPECT_TRUE(row["passed"]) << row;
+  }
+  EXPECT_EQ(output(with({"--json=report.json", "--quiet"})).substr(0, 9), "\nproven: ");
+  EXPECT_TRUE(Json::parse(line.read("report.json"))["passed"]);
+  EXPECT_EQ(line.run(with({"--entries", "0"})).exit_code, 2);
+  EXPECT_EQ(line.run(with({"--set", "data.files=[\"none.txt\"]"})).exit_code, 4);
+  EXPECT_EQ(line.run(with({"--set", "data.files=[\"none.txt\"]", "--random"})).exit_code, 0);
+}
+
 TEST_F(Tools, generate) {
   const std::string text = output({"generate", "run", "--prompt", "the ", "--tokens", "30"});
   EXPECT_EQ(text.size(), 4u + 30 + 1);

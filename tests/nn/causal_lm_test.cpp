@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <set>
+#include <string>
 
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
@@ -240,6 +243,58 @@ TEST(CausalLm, dropout_is_off_in_evaluation) {
   const Var<float> x = with.logits(tape, {ids, 2}, {.training = true, .first_sample = 1});
   const Var<float> y = with.logits(tape, {ids, 2}, {.training = true, .first_sample = 3});
   EXPECT_NE(std::memcmp(x.view().data, y.view().data, bytes), 0);
+}
+
+namespace {
+
+// Which elements every dropout of a pass has dropped.
+class DropoutPatterns final : public GraphObserver<float> {
+ public:
+  void after_forward(Graph<float>& graph, int id) override {
+    const Node<float>& node = graph.node(id);
+    if (std::string_view(node.operation) != "dropout") return;
+    std::vector<bool> dropped;
+    for (Index i = 0; i < node.shape.size(); ++i) dropped.push_back(graph.value(id)[i] == 0.0f);
+    patterns[graph.scope_of(id)].push_back(dropped);
+    ++count;
+  }
+  std::map<std::string, std::vector<std::vector<bool>>> patterns;
+  int count = 0;
+};
+
+}  // namespace
+
+TEST(CausalLm, every_dropout_of_every_layer_has_a_mask_of_its_own) {
+  ModelConfig config = gpt_shape();
+  config.dropout = 0.5, config.attention = AttentionKind::explicit_form;
+  const auto model = model_of<float>(config);
+  const auto ids = tokens(18, 1), targets = tokens(18, 2);
+  Tape<float> tape;
+  DropoutPatterns seen;
+  const Tape<float>::Watch watch(tape, seen);
+  model.loss(tape, {ids, 2}, targets, {}, {.training = true, .seed = 1});
+  EXPECT_EQ(seen.count, 1 + 2 * 3);  // the embedding; attention, its output and the feed-forward of two layers
+  // One mask for two places would drop the same elements of two arrays of one size. (A hidden probability is 0, too.)
+  std::map<std::size_t, std::set<std::vector<bool>>> of_size;
+  for (const auto& [scope, patterns] : seen.patterns) {
+    for (const auto& pattern : patterns) {
+      EXPECT_TRUE(of_size[pattern.size()].insert(pattern).second) << scope << " has the mask of another dropout";
+    }
+  }
+}
+
+TEST(CausalLm, rope_turns_by_the_theta_of_the_config) {
+  const auto logits = [](double theta) {
+    ModelConfig config = llama_shape();
+    config.rope_theta = theta;
+    const auto model = model_of<double>(config);
+    const auto ids = tokens(9, 1);
+    Tape<double> tape(false);
+    const auto y = model.logits(tape, {ids});
+    return std::vector<double>(y.view().data, y.view().data + y.size());
+  };
+  EXPECT_EQ(logits(10000.0), logits(ModelConfig().rope_theta));
+  EXPECT_NE(logits(100.0), logits(10000.0));
 }
 
 TEST(CausalLm, a_tied_embedding_counts_once) {

@@ -8,6 +8,7 @@
 
 #include "handgrad/core/parallel.h"
 #include "handgrad/io/container_reader.h"
+#include "handgrad/text/windows.h"
 #include "handgrad/train/run.h"
 #include "support/temporary_folder.h"
 
@@ -160,6 +161,23 @@ TEST(NonFinite, planted_in_every_operation_of_the_other_feed_forwards) {
   plant_everywhere(config);
 }
 
+TEST(NonFinite, the_message_says_what_is_wrong_with_the_norm) {
+  const auto message = [](float value) -> std::string {
+    Trainer<float> trainer = trainer_of(config_of(false));
+    Planter planter(operations_in(config_of(false)) - 1, true, value);
+    trainer.observe_graph(planter);
+    try {
+      trainer.step();
+    } catch (const NonFiniteStep& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(message(std::copysign(nan, -1.0f)).starts_with("step 1: the gradient norm is nan; "));
+  EXPECT_TRUE(message(inf).starts_with("step 1: the gradient norm is ")) << message(inf);
+  EXPECT_NE(message(1e30f).find(", above 1e+18; the update has not been applied"), std::string::npos) << message(1e30f);
+}
+
 TEST(NonFinite, watching_does_not_change_a_bit) {
   Trainer<float> watched = trainer_of(config_of(true)), alone = trainer_of(config_of(true));
   NonFiniteTracer tracer;
@@ -231,6 +249,37 @@ TEST(NonFinite, ten_in_all_stop) {
   for (int i = 0; i < 19; ++i) trainer.step();
   EXPECT_EQ(trainer.loop().skipped, 9);
   EXPECT_THROW(trainer.step(), NonFiniteStep);
+}
+
+namespace {
+
+// Plants in the second of two micro-batches.
+class SecondIsNan final : public GraphObserver<float> {
+ public:
+  void after_forward(Graph<float>& graph, int id) override {
+    if (std::string(graph.node(id).operation) == "linear_cross_entropy" && passes_++ % 2 == 1) *graph.value(id) = nan;
+  }
+
+ private:
+  int passes_ = 0;
+};
+
+}  // namespace
+
+TEST(NonFinite, the_windows_are_those_of_the_micro_batch_at_fault) {
+  Trainer<float> trainer = trainer_of(config_of(true));
+  trainer.step();
+  SecondIsNan fault;
+  trainer.observe_graph(fault);
+  const Config& config = trainer.config();
+  const TokenWindows order(trainer.source().train(), config.model.context, WindowOrder::epoch,
+                           static_cast<std::uint64_t>(config.train.seed));
+  try {
+    trainer.step();
+    FAIL() << "nothing was noticed";
+  } catch (const NonFiniteStep& failure) {  // samples 0 to 3 were step 1; the first two of step 2 are 4 and 5
+    EXPECT_EQ(failure.windows(), (std::vector<Index>{order.start(6), order.start(7)}));
+  }
 }
 
 TEST(NonFinite, a_run_leaves_what_the_operation_had_read) {

@@ -36,6 +36,31 @@ Config learning_config(Index steps) {
 
 class TrainerTest : public test::OneThread {};
 
+TEST_F(TrainerTest, its_optimizer_is_the_one_of_the_config) {
+  const auto weights_after_three_steps = [](auto make) {
+    ParameterStore<float> store;
+    store.add("w", {2, 3});
+    store.allocate();
+    store.allocate_gradients();
+    for (Index i = 0; i < 6; ++i) store.mutable_values()[i] = store.gradients()[i] = static_cast<float>(i - 2);
+    const auto optimizer = make(store);
+    for (int n = 0; n < 3; ++n) optimizer->step(store, 0.125, 0.5);
+    return std::vector<float>(store.values(), store.values() + 6);
+  };
+  const auto of_config = [&](OptimizerKind kind) {
+    Config config;
+    OptimizerConfig& o = config.optimizer;
+    o.name = kind, o.momentum = 0.25, o.weight_decay = 0.375, o.beta1 = 0.5, o.beta2 = 0.625, o.eps = 0.03125;
+    return weights_after_three_steps([&](auto& store) { return make_optimizer<float>(config, store); });
+  };
+  const SgdOptions sgd{.momentum = 0.25, .weight_decay = 0.375};
+  EXPECT_EQ(of_config(OptimizerKind::sgd),
+            weights_after_three_steps([&](auto& store) { return std::make_unique<Sgd<float>>(store, sgd); }));
+  const AdamWOptions adamw{.beta1 = 0.5, .beta2 = 0.625, .eps = 0.03125, .weight_decay = 0.375};
+  EXPECT_EQ(of_config(OptimizerKind::adamw),
+            weights_after_three_steps([&](auto& store) { return std::make_unique<AdamW<float>>(store, adamw); }));
+}
+
 TEST_F(TrainerTest, overfits_one_batch) {
   // Four windows of 16, no two of which begin alike: 65 tokens, the rest is for validation.
   const std::string text = "the quick brown fox jumps over the lazy dog and we sleep all day." + std::string(20, ' ');

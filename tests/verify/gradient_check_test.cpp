@@ -40,6 +40,25 @@ Var<S> cube(Var<S> x, Fault fault) {
   });
 }
 
+// y = sin(10^4 x), its slope times a factor.
+struct Swing {
+  double factor;
+
+  template <class S>
+  Var<S> operator()(const Inputs<S>& in) const {
+    constexpr double rate = 1e4;
+    const Var<S> x = in[0];
+    auto y = output("swing", x.shape(), x);
+    for (Index i = 0; i < x.size(); ++i) y.data()[i] = std::sin(S(rate) * x.view().data[i]);
+    return y.saves(x).on_backward([slope = factor * rate](const auto& saved, auto dy, auto dx) {
+      const auto& [kept] = saved;
+      for (Index i = 0; i < kept.shape.size(); ++i) {
+        dx.data[i] += S(slope) * std::cos(S(rate) * kept.data[i]) * dy.data[i];
+      }
+    });
+  }
+};
+
 std::vector<Tensor<double>> operands() { return testing::random_operands({{1, 6}}, 4); }
 
 GradientReport check(Fault fault) {
@@ -88,6 +107,35 @@ TEST(GradientCheck, kinks_are_named_and_not_held_against_the_gradient) {
   const GradientReport report = check_gradients([](auto in) { return relu(in[0]); }, x);
   EXPECT_TRUE(report.passed()) << report.worst(4);
   EXPECT_EQ(report.kinks(), (std::vector<std::string>{"operand 0[1]", "operand 0[2]"}));
+}
+
+// 1e-4 from the bend of relu a derivative exists, and a wrong one is seen, though differences reach over the bend.
+TEST(GradientCheck, a_wrong_gradient_near_a_kink_fails) {
+  std::vector<Tensor<double>> x;
+  x.emplace_back(Shape{1, 2}, std::vector<double>{-1.0, 1e-4});
+  GradientReport report = check_gradients([](auto in) { return relu(in[0]); }, x);
+  ASSERT_TRUE(report.entries[1].kink);
+  EXPECT_FALSE(report.entries[1].undefined);
+  report.entries[1].value *= 1.001;
+  report.judge();
+  EXPECT_FALSE(report.passed());
+}
+
+// What swings faster than the step of the differences looks like a kink. The complex step still tells right from wrong.
+TEST(GradientCheck, a_wrong_gradient_of_a_function_that_swings_fast_fails) {
+  std::vector<Tensor<double>> x;
+  x.emplace_back(Shape{1, 4}, std::vector<double>{-1.0, 0.3, 0.7, 2.0});
+  const auto check_swing = [&](double factor) { return check_gradients(Swing{factor}, x); };
+  EXPECT_EQ(check_swing(1.0).kinks().size(), 4u);
+  EXPECT_TRUE(check_swing(1.0).passed()) << check_swing(1.0).worst(4);
+  EXPECT_FALSE(check_swing(1.001).passed());
+}
+
+TEST(GradientCheck, what_would_check_nothing_is_refused) {
+  const auto f = [](auto in) { return relu(in[0]); };
+  EXPECT_THROW(check_gradients(f, operands(), {.entries = 0}), RangeError);
+  EXPECT_THROW(check_gradients(f, {}), RangeError);
+  EXPECT_THROW(check_gradients([](auto in) { return relu(in[-1]); }, operands()), RangeError);
 }
 
 // x^3 at 1 in float by a central difference is wrong in the fifth digit at best; in double it is exact enough.

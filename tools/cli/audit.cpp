@@ -144,8 +144,9 @@ int run_audit(const Arguments& arguments) {
   const Material m = material_of(config.config, parsed.values.count("random") > 0, sequences, length);
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
-    fmt::print("{}: {} sequences of {} {} tokens, vocabulary {}\n", path, sequences, m.length,
-               parsed.values.count("random") > 0 ? "random" : "training", m.model.vocab_size);
+    const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
+    fmt::print("{}: {} sequences of {} {} tokens{}, vocabulary {}\n", path, sequences, m.length,
+               parsed.values.count("random") > 0 ? "random" : "training", part, m.model.vocab_size);
     std::fflush(stdout);
   }
   AuditReport report;

@@ -11,7 +11,7 @@
 A mutant changes one place of one source (operators.py says how). That source is compiled alone and linked with the objects
 of a finished build (cmake --build build/release), and the quick tests are run on it. It is killed if one of them fails,
 crashes or never ends. One that survives is a missing test, unless equivalent.toml says why no test could see it.
-Results are kept in BUILD/mutants/results.jsonl. Exit code 1 if one survives.
+Results are kept in BUILD/mutants/results.jsonl. Exit code 1 if one survives, 2 if nothing could be tried.
 """
 import argparse
 import json
@@ -116,10 +116,20 @@ def describe(mutant):
     return f"{mutant.path}:{mutant.line} [{mutant.operator}] {mutant.function}\n    - {mutant.before}\n    + {mutant.after}"
 
 
+def sound(bench, path):
+    """Whether an unchanged source passes: if it does not, mutants would be called killed, or uncompilable, for nothing."""
+    verdict, killer = bench.try_text(path, (ROOT / path).read_text(), ["*"])
+    if verdict != SURVIVED:
+        print(f"{path}, unchanged: {verdict} {killer}; build this tree and make its quick tests pass first")
+    return verdict == SURVIVED
+
+
 def run_set(bench, mutants, results, again, whole):
     todo = [m for m in mutants if again or results.rows.get(m.key, {}).get("verdict") not in (KILLED, NOT_COMPILED)]
     reasons = report.read_reasons(HERE / "equivalent.toml")
     todo = [m for m in todo if again or m.key not in reasons]
+    if todo and not sound(bench, todo[0].path):
+        return 2
     started = time.monotonic()
     for number, mutant in enumerate(todo):
         text = apply((ROOT / mutant.path).read_text(), mutant)
@@ -154,11 +164,17 @@ def run_fixed(bench, label):
     return 1 if wrong else 0
 
 
+def _count(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a count from 0, got {text}")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="a finished build")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="files whose path holds one of these")
-    parser.add_argument("--scale", type=int, default=1, help="how many times the planned number a file; 0: all")
+    parser.add_argument("--scale", type=_count, default=1, help="how many times the planned number a file; 0: all, of lines that read alike one")
     parser.add_argument("--again", action="store_true", help="also those with a result, and equivalent ones")
     parser.add_argument("--list", action="store_true", help="say what would be tried, and stop")
     parser.add_argument("--fixed", choices=["quick", "long"], help="the fixed mutants of the tests")
@@ -166,13 +182,16 @@ def main():
     options = parser.parse_args()
 
     mutants = [] if options.fixed else list(planned_mutants(options.scale, options.only))
+    if not mutants and not options.fixed:
+        print("no mutant to try: no file has one of these in its path: " + " ".join(options.only))
+        return 2
     if options.list:
         for mutant in mutants:
             print(describe(mutant))
         print(f"{len(mutants)} mutants")
         return 0
-    if not (options.build / "compile_commands.json").exists():
-        print(f"{options.build}: no build here; make one with: cmake --preset release && cmake --build build/release")
+    if not (options.build / "tests/quick_tests").exists():
+        print(f"{options.build}: no finished build here; make one with: cmake --preset release && cmake --build build/release")
         return 2
     folder = options.build / "mutants"
     folder.mkdir(exist_ok=True)
@@ -185,4 +204,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here")
+        sys.exit(130)

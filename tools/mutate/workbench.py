@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,8 @@ BLIND = ["House.*", "BadInput.*", "Tools.*", "TrainCommand.*", "Stopping.*", "Fo
 class Workbench:
     def __init__(self, root, build, scratch):
         self.root, self.build, self.scratch = root, build, scratch
-        scratch.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(scratch, ignore_errors=True)  # a changed header left there would be read with every other mutant
+        scratch.mkdir(parents=True)
         entries = json.loads((build / "compile_commands.json").read_text())
         self.commands = {os.path.relpath(e["file"], root): self._bare(e["command"]) for e in entries}
         link = subprocess.run(["ninja", "-t", "commands", "tests/quick_tests"], cwd=build, capture_output=True, text=True,

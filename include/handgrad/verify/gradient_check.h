@@ -11,13 +11,21 @@
 
 namespace handgrad {
 
+namespace detail {
+/// Throws RangeError unless 0 <= i < count.
+void require_operand(int i, int count);
+}  // namespace detail
+
 /// The operands of a function under test, as Vars of any scalar.
 template <class S>
 class Inputs {
  public:
   Inputs(Tape<S>& tape, const ParameterStore<S>& store) : tape_(tape), store_(store) {}
-  /// Operand i; asked for twice, it is used twice.
-  Var<S> operator[](int i) const { return tape_.parameter(store_, i); }
+  /// Operand i; asked for twice, it is used twice. Throws RangeError if there is none of that number.
+  Var<S> operator[](int i) const {
+    detail::require_operand(i, static_cast<int>(store_.parameters().size()));
+    return tape_.parameter(store_, i);
+  }
   Tape<S>& tape() const { return tape_; }
 
  private:
@@ -26,7 +34,8 @@ class Inputs {
 };
 
 struct GradientCheckOptions {
-  Index entries = 200;  ///< At most so many entries of each operand, drawn at random; all if there are fewer.
+  Index entries =
+      200;  ///< At most so many entries of each operand, 1 or more, drawn at random; all if there are fewer.
   double complex_step = 1e-30;
   double difference_step = 1e-3;  ///< Times max(1, |x|); the rule is of fourth order.
   std::uint64_t seed = 1;         ///< Of the weights w and of the entries drawn.
@@ -41,7 +50,8 @@ struct GradientEntry {
   double difference = 0.0;    ///< (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
   double complex_error = 0.0;
   double difference_error = 0.0;
-  bool kink = false;  ///< The function bends near x: it has no one derivative to compare with.
+  bool kink = false;       ///< The function bends within reach of the differences: they say nothing.
+  bool undefined = false;  ///< It bends at x itself: there is no derivative at all.
 };
 
 /// What a check found. Error of an entry = |a - c| / max(largest gradient of its tensor, 1e-6 x the largest over all).
@@ -53,7 +63,8 @@ struct GradientReport {
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
 
-  /// Fills the errors from the values. Entries at a kink have no part in the worst errors.
+  /// Fills the errors from the values. A kink has no part in the worst difference error, and only where there is no
+  /// derivative none in the complex one.
   void judge();
   /// True if every error is within its limit.
   bool passed(double complex_limit = 1e-12, double difference_limit = 1e-7) const {
@@ -129,10 +140,10 @@ double central_difference(F& f, ParameterStore<double>& store, Index at, double 
   return sum / (12.0 * h);
 }
 
-/// True if <f, w> bends near the point: the slopes to the right and to the left differ by more than curvature explains,
-/// which shrinks with the step.
+/// True if <f, w> bends within 2h of the point: the slopes to the right and to the left differ by more than `least`,
+/// and by more than curvature explains, which shrinks with the step. What swings faster than h looks like a kink, too.
 template <class F>
-bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, std::uint64_t seed) {
+bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, double least, std::uint64_t seed) {
   const double x = store.values()[at];
   const auto value = [&](double by) {
     store.mutable_values()[at] = x + by;
@@ -146,11 +157,14 @@ bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, std::uint
   const auto jump = [&](double step) { return std::abs(value(step) - 2.0 * here + value(-step)) / step; };
   const double wide = jump(2.0 * h), narrow = jump(0.25 * h);  // a smooth function's second is an eighth of the first
   store.mutable_values()[at] = x;
-  return wide > 1e-9 && (narrow > wide / 3.0 || narrow < wide / 30.0);
+  return wide > least && (narrow > wide / 3.0 || narrow < wide / 30.0);
 }
 
 /// Throws Error if two evaluations differ: nothing can be said of the gradient of such a function.
 void require_repeatable(const std::vector<double>& first, const std::vector<double>& second);
+
+/// Throws RangeError if no entry would be looked at.
+void require_entries(Index wanted);
 
 /// Gradient of <f, w> by the backward pass, added to what stands in the store.
 template <class S, class F>
@@ -171,10 +185,12 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
 
 /// Checks the backward pass of f, a function of Inputs<S> for any scalar S that returns a dense Var<S>, at the given
 /// operands: in double, against the complex step and against central differences of <f, w> with random w. Names kinks;
-/// throws Error for a function that gives another value when it is asked again.
+/// throws Error for a function that gives another value when it is asked again, RangeError for options that would check
+/// nothing.
 template <class F>
 GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
                                const GradientCheckOptions& options = {}) {
+  detail::require_entries(options.entries);
   const ThreadScope one_thread(1);  // many evaluations of little things: a team would cost more than it brings
   auto real = detail::store_of<double>(operands);
   auto complex = detail::store_of<std::complex<double>>(operands);
@@ -192,7 +208,10 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
       const double h = options.difference_step * std::max(1.0, std::abs(x));
       entry.difference = detail::central_difference(f, real, at, h, options.seed);
       if (std::abs(entry.difference - entry.complex_step) > 1e-8 * std::abs(entry.complex_step)) {
-        entry.kink = detail::has_kink(f, real, at, h, options.seed);
+        entry.kink = detail::has_kink(f, real, at, h, 1e-9, options.seed);
+        const double slope = std::max(std::abs(entry.complex_step), std::abs(entry.difference));
+        entry.undefined =
+            entry.kink && detail::has_kink(f, real, at, 1e-7 * std::max(1.0, std::abs(x)), 1e-3 * slope, options.seed);
       }
       report.entries.push_back(entry);
     }
