@@ -66,13 +66,6 @@ Var<S> Graph<S>::add_node(const char* operation, const Shape& shape, std::span<c
 }
 
 template <class S>
-Var<S> Graph<S>::add_leaf(const char* name, const Shape& shape) {
-  Var<S> leaf = add_node(name, shape, {});
-  node(leaf.id()).leaf = true;
-  return leaf;
-}
-
-template <class S>
 S* Graph<S>::scratch(int id, Index size) {
   scratch_.push_back({id, pool_.acquire(size)});
   return scratch_.back().block.data;

@@ -27,7 +27,7 @@ Tape<S>::~Tape() {
 
 template <class S>
 Var<S> Tape<S>::constant(const Tensor<S>& x) {
-  Var<S> leaf = graph_->add_leaf("constant", x.shape());
+  Var<S> leaf = graph_->add_node("constant", x.shape(), {});
   std::copy(x.span().begin(), x.span().end(), graph_->value(leaf.id()));
   return leaf;
 }
@@ -43,7 +43,7 @@ Var<S> Tape<S>::variable(const Tensor<S>& x) {
 
 template <class S>
 Var<S> Tape<S>::borrow(View<const S> x) {
-  Var<S> leaf = graph_->add_leaf("borrowed", Shape{});
+  Var<S> leaf = graph_->add_node("borrowed", Shape{}, {});
   Node<S>& node = graph_->node(leaf.id());
   graph_->release(node.value);
   node.value = {const_cast<S*>(x.data), 0};

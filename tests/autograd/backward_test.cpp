@@ -152,9 +152,40 @@ TEST(Backward, a_deferred_use_is_summed_on_its_own_until_it_is_folded) {
   }
   store.fold_deferred();
   EXPECT_EQ(own[1], 12.0);
+  EXPECT_EQ(own[0], 12.0);
   EXPECT_EQ(store.deferred_gradient()[1], 0.0);
   store.zero_gradients();
   EXPECT_EQ(own[1], 0.0);
+}
+
+// A deferred gradient is larger than the tile in which it is filled.
+TEST(Backward, zeroed_gradients_are_zero_everywhere) {
+  ParameterStore<double> store;
+  const Index size = 3 * elementwise_tile + 5;
+  const ParameterId w = store.add("w", Shape{size});
+  store.allocate();
+  store.allocate_gradients();
+  store.defer(w);
+  std::fill(store.gradients(), store.gradients() + size, 1.0);
+  std::fill(store.deferred_gradient(), store.deferred_gradient() + size, 2.0);
+  store.zero_gradients();
+  for (Index i = 0; i < size; ++i) {
+    ASSERT_EQ(store.gradients()[i], 0.0) << i;
+    ASSERT_EQ(store.deferred_gradient()[i], 0.0) << i;
+  }
+}
+
+TEST(Backward, from_a_parameter_adds_to_its_gradient) {
+  ParameterStore<double> store;
+  const ParameterId w = store.add("w", Shape{2});
+  store.allocate();
+  store.allocate_gradients();
+  for (int times = 1; times <= 2; ++times) {
+    Tape<double> tape;
+    tape.backward(tape.parameter(store, w), Tensor<double>({2}, {3.0, 4.0}));
+    EXPECT_EQ(store.gradients()[0], 3.0 * times);
+    EXPECT_EQ(store.gradients()[1], 4.0 * times);
+  }
 }
 
 TEST(Backward, a_store_without_gradients_is_constant) {

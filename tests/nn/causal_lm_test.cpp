@@ -177,6 +177,49 @@ TEST(CausalLm, explicit_and_tiled_attention_agree) {
   }
 }
 
+// Both forms give the same numbers, so only the operations tell which one ran.
+TEST(CausalLm, runs_the_attention_of_its_config) {
+  struct Listener final : GraphObserver<double> {
+    void after_forward(Graph<double>& graph, int id) override { operations.emplace(graph.node(id).operation); }
+    void after_backward(Graph<double>&, int) override {}
+    std::set<std::string> operations;
+  };
+  for (ModelConfig m : {gpt_shape(), llama_shape()}) {
+    for (const bool tiled : {true, false}) {
+      m.attention = tiled ? AttentionKind::tiled : AttentionKind::explicit_form;
+      auto model = model_of<double>(m);
+      model.store().allocate_gradients();
+      Tape<double> tape;
+      Listener listener;
+      const Tape<double>::Watch watch(tape, listener);
+      loss_of(model, true, tape);
+      EXPECT_EQ(listener.operations.contains("causal_attention"), tiled);
+      EXPECT_EQ(listener.operations.contains("softmax"), !tiled);
+    }
+  }
+}
+
+// What lies between parameters in the flat buffer stays 0: a norm, a checkpoint and an update walk over it.
+TEST(CausalLm, initial_values_stay_within_their_parameters) {
+  ModelConfig m = gpt_shape();
+  m.d_model = 3, m.n_heads = 1, m.d_ff = 5, m.context = 3, m.vocab_size = 7;
+  CausalLm<double> model(resolved(m));
+  model.initialise(1);
+  const auto& store = model.store();
+  std::vector<bool> owned(static_cast<std::size_t>(store.flat_size()), false);
+  bool odd = false;
+  for (const Parameter& p : store.parameters()) {
+    odd = odd || p.shape.size() % 2 == 1;
+    for (Index i = 0; i < p.shape.size(); ++i) owned[static_cast<std::size_t>(p.offset + i)] = true;
+  }
+  EXPECT_TRUE(odd);
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    if (!owned[i]) {
+      ASSERT_EQ(store.values()[i], 0.0) << i;
+    }
+  }
+}
+
 TEST(CausalLm, a_later_token_changes_no_earlier_logit) {
   for (const ModelConfig& m : {gpt_shape(), llama_shape()}) {
     const auto model = model_of<float>(m);

@@ -128,6 +128,18 @@ TYPED_TEST(Attention, finite_garbage_in_hidden_keys_and_values_changes_no_bit) {
   for (Index i = 0; i < 8; ++i) EXPECT_EQ(clean.dq[static_cast<std::size_t>(3 * 8 + i)], S(0)) << "an empty row";
 }
 
+// Tiles of keys behind the last that a tile of queries sees are skipped, so that not even a NaN there is read.
+TEST(AttentionTiled, tiles_in_the_future_are_not_read) {
+  AttentionRun<double> made({1, 12, 1, 3}, {1, 12, 1, 3}, {1, 12, 1, 3});
+  for (Index i = 9 * 3; i < 12 * 3; ++i) made.k[i] = made.v[i] = std::nan("");
+  made.go([](auto q, auto k, auto v) { return causal_attention(q, k, v, {.query_tile = 4, .key_tile = 4}); });
+  for (std::size_t i = 0; i < 8 * 3; ++i) {
+    EXPECT_TRUE(std::isfinite(made.y[i])) << i;
+    EXPECT_TRUE(std::isfinite(made.dq[i])) << i;
+  }
+  EXPECT_TRUE(std::isnan(made.y[9 * 3]));
+}
+
 TEST(AttentionTiled, values_whose_products_overflow_stay_hidden) {
   const Mask mask = holes();
   for (const float garbage : {0.0f, 3e38f}) {

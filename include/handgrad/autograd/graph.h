@@ -29,7 +29,6 @@ struct Node {
   typename Pool<S>::Block value, gradient;  // capacity 0: somebody else's memory
   bool needs_gradient = false;
   bool kept = false;
-  bool leaf = false;
   int handles = 0;  // Vars that name it
   int readers = 0;  // saved for the backward pass of so many nodes
   std::span<const NodePart> inputs;
@@ -82,7 +81,6 @@ class Graph {
  private:
   friend class Tape<S>;
   explicit Graph(bool recording) : recording_(recording) {}
-  Var<S> add_leaf(const char* name, const Shape& shape);
   void backward(const Var<S>& y, View<const S> seed);
   void check_versions() const;
   void finish_backward(int id);
