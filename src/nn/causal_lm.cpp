@@ -115,6 +115,7 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
   context.seed = options.seed;
   context.first_sample = options.first_sample;
   context.cache = options.cache;
+  context.attention_tile = options.attention_tile;
   Var<S> x = embed(context, batch);
   for (const Block& block : blocks_) x = block.forward(context, std::move(x), rope_table_ ? &*rope_table_ : nullptr);
   if (options.cache) options.cache->advance(time);

@@ -69,6 +69,7 @@ Var<S> CausalSelfAttention::attend(const Context<S>& context, Var<S> q, Var<S> k
   if (kind_ == AttentionKind::explicit_form) return attend_explicitly(context, q, k, v);
   AttentionOptions options;
   options.dropout = context.dropout_mask(dropout_site(layer_, DropoutPlace::attention), heads_ * q.extent(1));
+  if (context.attention_tile > 0) options.query_tile = options.key_tile = context.attention_tile;
   return causal_attention(std::move(q), std::move(k), std::move(v), options);
 }
 

@@ -41,9 +41,14 @@ CausalLm<S> model_of(const ModelConfig& config, const CausalLm<float>& source) {
   return model;
 }
 
+// In float as it trains. Else attention and the head work in three tiles at least, the last of them smaller: a sequence
+// that fits one tile would leave what passes from tile to tile unproven.
 template <class S>
 Var<S> loss_on(const CausalLm<S>& model, Tape<S>& tape, const Batch& batch, std::uint64_t seed) {
-  return model.loss(tape, {batch.tokens, batch.sequences}, batch.targets, {}, {.training = true, .seed = seed});
+  const Index time = static_cast<Index>(batch.tokens.size()) / batch.sequences;
+  const Index tile = std::is_same_v<S, float> ? 0 : time / 3 + 1;
+  return model.loss(tape, {batch.tokens, batch.sequences}, batch.targets, {.slab_rows = tile},
+                    {.training = true, .seed = seed, .attention_tile = tile});
 }
 
 template <class S>

@@ -23,6 +23,7 @@ struct ForwardOptions {
   std::uint64_t seed = 0;          ///< Of dropout.
   std::uint64_t first_sample = 0;  ///< Number of the batch's first sequence, over the whole training.
   KvCache<S>* cache = nullptr;     ///< For generation: one sequence, recording off.
+  Index attention_tile = 0;        ///< Queries and keys in a tile of tiled attention; 0: as many as are fast.
 };
 
 /// A causal language model: embeddings, blocks, a final norm and a head; the GPT-2 shape and the Llama shape are
