@@ -77,6 +77,19 @@ TEST(MicroBatches, linear) {
   });
 }
 
+// Rows longer than what a product takes in one go: there, cutting them anywhere else shows.
+TEST(MicroBatches, a_weight_gradient_is_the_sum_of_its_blocks) {
+  const Index block = 500, rows = 3 * block;
+  const auto x = random_tensor<float>({rows, width}, 1), dy = random_tensor<float>({rows, classes}, 2);
+  Tensor<float> whole({classes, width}), parts({classes, width});
+  linear_backward<float>(x.rows(), {}, block, dy.rows(), {{}, whole.rows(), nullptr});
+  for (Index first = 0; first < rows; first += block) {
+    linear_backward<float>(x.rows().slice(first, block), {}, block, dy.rows().slice(first, block),
+                           {{}, parts.rows(), nullptr});
+  }
+  EXPECT_TRUE(same_bits(elements(whole.view()), elements(parts.view())));
+}
+
 TEST(MicroBatches, norms) {
   expect_the_same_bits([](auto& tape, auto& store, auto x, Part) {
     return layer_norm(x, tape.parameter(store, 1), tape.parameter(store, 0).slice(0, 0, 1).reshape({width}));

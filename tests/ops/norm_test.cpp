@@ -65,6 +65,18 @@ TYPED_TEST(Norm, large_activations_are_normalised_as_small_ones) {
   expect_near(big.y, layer.y, 1e-5);
 }
 
+// The variance is summed from differences to the mean: what they have in common, however large, takes nothing from it.
+TEST(NormNumbers, a_large_common_offset_does_no_harm) {
+  const Index n = 64;
+  const Tensor<double> x = random_tensor<double>({1, n}, 1);
+  Tensor<double> shifted(x.shape()), ones({n}), y(x.shape()), far(x.shape());
+  for (Index i = 0; i < n; ++i) shifted[i] = x[i] + 1e7, ones[i] = 1.0;
+  double statistics[2];
+  layer_norm_forward<double>(x.rows(), ones.data(), nullptr, 0.0, statistics, y.rows());
+  layer_norm_forward<double>(shifted.rows(), ones.data(), nullptr, 0.0, statistics, far.rows());
+  expect_near(elements(far.view()), elements(y.view()), 1e-7);  // an input's own rounding is 1e-9
+}
+
 TYPED_TEST(Norm, a_constant_row_gives_the_bias) {
   using S = TypeParam;
   Tape<S> tape;
