@@ -102,7 +102,9 @@ StepReport Run::advance() {
     best = evaluation.is_best;
     if (!logged && trainer_.done()) log_step(report);  // patience has run out: this was the last step
   }
-  if (best || trainer_.done() || report.step % config.checkpoint.every == 0) save();
+  // Weights that give no finite update would be a poor place to go on from: a save that is due waits for one that do.
+  save_due_ = save_due_ || report.step % config.checkpoint.every == 0;
+  if (best || trainer_.done() || (save_due_ && !report.skipped)) save();
   return report;
 }
 
@@ -129,6 +131,7 @@ void Run::save() {
   if (best) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
   retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop);
   saved_step_ = loop.step;
+  save_due_ = false;
 }
 
 void Run::log_step(const StepReport& report) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/text/windows.h"
@@ -236,6 +237,23 @@ TEST(NonFinite, skipped_updates_are_counted_and_three_in_a_row_stop) {
   trainer.step();
   EXPECT_THROW(trainer.step(), NonFiniteStep);
   EXPECT_EQ(trainer.loop().skipped, 4);
+}
+
+TEST(NonFinite, a_save_that_is_due_waits_for_a_sound_update) {
+  const test::TemporaryFolder folder;
+  Config config = config_of(true);
+  config.train.on_nonfinite = NonFinitePolicy::skip;
+  config.checkpoint.every = 2, config.checkpoint.keep = 20, config.eval.every = 100;
+  handgrad::Run run(trainer_of(config), folder.path() + "/run");
+  SometimesNan faults({false, false, false, true, true, false, false});
+  run.trainer().observe_graph(faults);
+  std::vector<Index> latest;
+  for (int step = 1; step <= 7; ++step) {
+    run.advance();
+    const std::vector<Index> steps = checkpoint_steps(folder.path() + "/run");
+    latest.push_back(steps.empty() ? 0 : *std::max_element(steps.begin(), steps.end()));
+  }
+  EXPECT_EQ(latest, (std::vector<Index>{0, 2, 2, 2, 2, 6, 6}));  // 4 is not saved, being skipped
 }
 
 TEST(NonFinite, ten_in_all_stop) {

@@ -43,6 +43,7 @@ class Run {
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<Appender> metrics_;
   Index saved_step_ = -1;
+  bool save_due_ = false;
   Index logged_tokens_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
 };
