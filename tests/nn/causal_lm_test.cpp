@@ -199,6 +199,20 @@ TEST(CausalLm, runs_the_attention_of_its_config) {
   }
 }
 
+// Other tiles, another order of sums: the same numbers but for their last bits.
+TEST(CausalLm, attention_works_in_tiles_of_the_size_that_is_asked_for) {
+  const auto model = model_of<float>(llama_shape());
+  Tape<float> tape(false);
+  const auto logits = [&](Index tile) {
+    const Var<float> y = model.logits(tape, {tokens(9, 1)}, {.attention_tile = tile});
+    return std::vector<float>(y.view().data, y.view().data + y.size());
+  };
+  const auto one = logits(0), same = logits(128), small = logits(2);
+  EXPECT_EQ(one, same);
+  EXPECT_NE(one, small);
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], small[i], 1e-5f);
+}
+
 // What lies between parameters in the flat buffer stays 0: a norm, a checkpoint and an update walk over it.
 TEST(CausalLm, initial_values_stay_within_their_parameters) {
   ModelConfig m = gpt_shape();

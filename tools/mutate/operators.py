@@ -60,7 +60,7 @@ def _out_of_scope(tokens, k):
         if tokens[around].text == "(" and around and tokens[around - 1].text == "if":
             after = matching(tokens, around) + 1
             return tokens[after].text == "throw" or (tokens[after].text == "{" and tokens[after + 1].text == "throw")
-        if tokens[around].text == "(" and around and tokens[around - 1].text in ("ShapeError", "RangeError", "format"):
+        if tokens[around].text == "(" and around and tokens[around - 1].text in ("ShapeError", "RangeError", "format", "assert"):
             return True
         k = around
     return False
