@@ -26,6 +26,7 @@ TEST(EmbedLong, a_program_builds_against_the_installed_library_and_runs) {
                     " -DCMAKE_PREFIX_PATH=" + prefix + " '-DCMAKE_CXX_FLAGS=" + flags + "'"));
     ASSERT_TRUE(run("cmake --build " + build));
     EXPECT_TRUE(run(build + "/embed"));
+    EXPECT_TRUE(run(build + "/own_operation"));
   }
 }
 
