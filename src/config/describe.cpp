@@ -57,6 +57,11 @@ std::string explain_config(std::string_view only) {
   }
   if (text.empty()) {
     const bool is_key = only.find('.') != std::string_view::npos;
+    std::string keys;  // a name without its table
+    for (const Field& field : fields()) {
+      if (field.name() == only) keys += (keys.empty() ? "" : " or ") + field.key;
+    }
+    if (!keys.empty()) throw ConfigError(fmt::format("there is no table {}; did you mean {}?", only, keys));
     throw ConfigError(fmt::format("there is no {} {}{}", is_key ? "key" : "table", only,
                                   is_key ? suggestion(only) : table_suggestion(only)));
   }

@@ -111,6 +111,7 @@ class Audit {
   void entries() {
     GradientReport found;
     const ParameterStore<double>& store = exact_.store();
+    found.measure(store);
     for (const Parameter& p : store.parameters()) {
       const Random draw(options_.seed, Stream::audit, static_cast<std::uint32_t>(&p - store.parameters().data()));
       const Index wanted = options_.entries > 0 ? options_.entries : p.shape.size();

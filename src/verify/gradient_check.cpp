@@ -59,14 +59,20 @@ std::vector<std::string> GradientReport::kinks() const {
   return names;
 }
 
+void GradientReport::measure(const ParameterStore<double>& store) {
+  for (const Parameter& p : store.parameters()) {
+    double& most = largest[p.name];
+    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) most = std::max(most, std::abs(store.gradients()[i]));
+  }
+}
+
 void GradientReport::judge() {
-  std::map<std::string, double> largest;
   double overall = 0.0;
   for (const GradientEntry& e : entries) {
     double& of_tensor = largest[e.tensor];
     of_tensor = std::max({of_tensor, std::abs(e.value), std::abs(e.complex_step)});
-    overall = std::max(overall, of_tensor);
   }
+  for (const auto& [tensor, most] : largest) overall = std::max(overall, most);
   worst_complex_error = worst_difference_error = 0.0;
   worst_relative_complex_error = worst_relative_difference_error = 0.0;
   for (GradientEntry& e : entries) {

@@ -71,6 +71,7 @@ TEST(BadInput, usage) {
       {{"config"}, 2, "config: explain, or check FILE; see handgrad config --help"},
       {{"config", "check"}, 2, "config check: a FILE is needed"},
       {{"config", "explain", "train.stepps"}, 2, "there is no key train.stepps; did you mean train.steps?"},
+      {{"config", "explain", "health_every"}, 2, "there is no table health_every; did you mean log.health_every?"},
       {{"config", "explain", "--markdown", "train"}, 2, "config explain --markdown: unexpected argument \"train\""},
       {{"config", "chekc"}, 2, "config: explain, or check FILE; got \"chekc\""},
       {{"train", "tiny.toml", "more.toml"}, 2, "train: unexpected argument \"more.toml\"; see handgrad train --help"},

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "handgrad/config/fields.h"
@@ -47,7 +48,9 @@ TEST_F(Tools, audit) {
        {Json::parse(output(with({"--json"}))), Json::parse(output(with({"--json", "--random"})))}) {
     EXPECT_TRUE(report["passed"]);
     EXPECT_GT(report["rows"].size(), 40u);
-    for (const Json& row : report["rows"]) EXPECT_TRUE(row["passed"]) << row;
+    for (const Json& row : report["rows"]) {  // one is for comparison: no limit, no verdict
+      EXPECT_EQ(row["passed"], row["limit"].is_null() ? Json() : Json(true)) << row;
+    }
   }
   EXPECT_EQ(output(with({"--json=report.json", "--quiet"})).substr(0, 9), "\nproven: ");
   EXPECT_TRUE(Json::parse(line.read("report.json"))["passed"]);
@@ -145,6 +148,25 @@ TEST_F(Tools, config) {
   EXPECT_NE(checked.find("steps = 77\n"), std::string::npos);
   line.write("again.toml", checked);
   EXPECT_EQ(output({"config", "check", "again.toml"}), checked);
+}
+
+// Of a run that was stopped before its first evaluation, with updates that were skipped and looks at its health.
+TEST_F(Tools, plot_metrics) {
+  const auto plot = [&](const std::string& rows) {
+    line.write("rows.jsonl", rows);
+    return std::system(("cd " + line.path() +
+                        " && python3 " HANDGRAD_SOURCE_DIR "/tools/plot_metrics.py rows.jsonl out.svg 2> plot.err")
+                           .c_str());
+  };
+  const std::string first = "{\"step\":1,\"split\":\"train\",\"loss\":4.5}\n",
+                    skipped = "{\"step\":2,\"split\":\"train\",\"loss\":\"nan\",\"skipped\":true}\n",
+                    health = "{\"step\":3,\"split\":\"health\",\"head/grad_norm\":1.0}\n";
+  EXPECT_EQ(plot(first + skipped + health), 0) << line.read("plot.err");
+  EXPECT_NE(line.read("out.svg").find("</svg>"), std::string::npos);
+  EXPECT_EQ(plot(line.read("run/metrics.jsonl")), 0) << line.read("plot.err");
+  EXPECT_NE(line.read("out.svg").find("validation loss at the end"), std::string::npos);
+  EXPECT_NE(plot(skipped + health), 0);
+  EXPECT_EQ(line.read("plot.err"), "rows.jsonl: no loss to draw\n");
 }
 
 TEST_F(Tools, help) {

@@ -48,6 +48,9 @@ Material material_of(const Config& config, bool random, Index sequences, Index l
     }
     return m;
   }
+  if (config.data.files.empty()) {
+    throw ConfigError("data.files: the config names no text to take tokens from; --random draws them instead");
+  }
   const DataSource source = DataSource::load(config);
   m.model = completed(config, source.tokenizer()).model;
   TokenWindows(source.train(), m.length, WindowOrder::epoch, static_cast<std::uint64_t>(config.train.seed))
@@ -72,28 +75,33 @@ class ProgressLine {
   std::chrono::steady_clock::time_point shown_{};
 };
 
+// A row without a limit is there for comparison.
+bool is_check(const AuditRow& row) { return !std::isinf(row.limit); }
+
 void print_table(const AuditReport& report) {
   fmt::print("  {:<38} {:>9}  of {:>5}  {:<13}\n", "", "worst", "limit", "where");
   std::string section;
   for (const AuditRow& row : report.rows) {
     if (row.section != section) fmt::print("\n{}\n", section = row.section);
-    const std::string limit = std::isinf(row.limit) ? "-" : fmt::format("{:.0e}", row.limit);
+    const std::string limit = !is_check(row) ? "-" : fmt::format("{:.0e}", row.limit);
     fmt::print("  {:<38} {:>9.2e}  of {:>5}  {:<13} {}\n", row.name, row.error, limit, row.where,
-               row.passed() ? "ok" : "FAILED");
+               !is_check(row) ? ""
+               : row.passed() ? "ok"
+                              : "FAILED");
   }
 }
 
 Json json_of(const AuditReport& report, double seconds) {
   Json rows = Json::array();
   for (const AuditRow& row : report.rows) {
-    Json limit = std::isfinite(row.limit) ? Json(row.limit) : Json("inf");
+    Json limit = is_check(row) ? Json(row.limit) : Json();
     Json error = std::isfinite(row.error) ? Json(row.error) : Json(std::isnan(row.error) ? "nan" : "inf");
     rows.push_back({{"section", row.section},
                     {"name", row.name},
                     {"error", error},
                     {"limit", limit},
                     {"where", row.where},
-                    {"passed", row.passed()}});
+                    {"passed", is_check(row) ? Json(row.passed()) : Json()}});
   }
   return {{"passed", report.passed()}, {"seconds", std::round(seconds * 10) / 10}, {"rows", rows}};
 }
@@ -102,7 +110,9 @@ Json json_of(const AuditReport& report, double seconds) {
 
 int run_audit(const Arguments& arguments) {
   cxxopts::Options options = make_options(
-      "audit", "Proves the gradients of the very model that a config trains: exit code 0 if they hold, 1 if not.",
+      "audit",
+      "Proves the gradients of the very model that a config trains: exit code 0 if they hold, 1 if not. Takes some 20 "
+      "seconds for a million parameters, and longer by layers, entries and tokens: --entries 4 --tokens 16 is quick.",
       "CONFIG");
   options.add_options()("entries", "Entries of each parameter tensor, or all",
                         cxxopts::value<std::string>()->default_value("16"),
@@ -160,9 +170,9 @@ int run_audit(const Arguments& arguments) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!json_only) {
     if (!quiet) print_table(report);
+    const auto count = [&](auto is) { return std::count_if(report.rows.begin(), report.rows.end(), is); };
     fmt::print("\n{}: {} of {} checks hold, in {:.0f} s\n", report.passed() ? "proven" : "NOT PROVEN",
-               std::count_if(report.rows.begin(), report.rows.end(), [](const AuditRow& r) { return r.passed(); }),
-               report.rows.size(), seconds);
+               count([](const AuditRow& r) { return is_check(r) && r.passed(); }), count(is_check), seconds);
   }
   if (parsed.values.count("json") > 0)
     write_json(parsed.values, json_of(report, seconds).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));

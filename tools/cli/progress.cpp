@@ -75,8 +75,8 @@ void Progress::on_step(const StepReport& report) {
     rate_started_ = Clock::now();
   }
   if (report.skipped) {
-    line(
-        fmt::format("step {}  skipped: loss {:.4g}, gradient norm {:.4g}", report.step, report.loss, report.grad_norm));
+    line(fmt::format("step {}  skipped: loss {:.4g}, gradient norm {:.4g}", report.step, std::abs(report.loss),
+                     std::abs(report.grad_norm)));  // the sign of a NaN means nothing; neither is below 0
     return;
   }
   smoothed_loss_ = first ? report.loss : 0.9 * smoothed_loss_ + 0.1 * report.loss;

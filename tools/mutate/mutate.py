@@ -206,6 +206,8 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
+    except BrokenPipeError:  # the reader of --list has seen enough
+        sys.stderr.close()
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here")
         sys.exit(130)

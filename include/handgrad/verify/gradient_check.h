@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,12 +58,16 @@ struct GradientEntry {
 /// What a check found. Error of an entry = |a - c| / max(largest gradient of its tensor, 1e-6 x the largest over all).
 struct GradientReport {
   std::vector<GradientEntry> entries;
+  /// The largest gradient of each tensor, entries that were not drawn included.
+  std::map<std::string, double> largest;
   double worst_complex_error = 0.0;
   double worst_difference_error = 0.0;
   /// The same relative to the entry itself, over entries above 1e-4 of their tensor's largest.
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
 
+  /// Takes the largest gradients from a store.
+  void measure(const ParameterStore<double>& store);
   /// Fills the errors from the values. A kink has no part in the worst difference error, and only where there is no
   /// derivative none in the complex one.
   void judge();
@@ -198,6 +203,7 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
   real.allocate_gradients();
   detail::add_gradient(f, real, options.seed);
   GradientReport report;
+  report.measure(real);
   for (const Parameter& p : real.parameters()) {
     const Random draw(options.seed, Stream::audit, static_cast<std::uint32_t>(p.offset) + 1);
     for (const Index i : detail::entries_to_check(p.shape.size(), options.entries, draw)) {
