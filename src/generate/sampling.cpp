@@ -32,7 +32,7 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
     }
     all.push_back({static_cast<TokenId>(i), static_cast<double>(x)});
   }
-  // By logit for now; probabilities follow the same order.
+  // By logit: probabilities follow the same order.
   const auto likelier = [](const Candidate& a, const Candidate& b) {
     return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
   };

@@ -125,18 +125,18 @@ def sound(bench, path):
 
 
 def run_set(bench, mutants, results, again, whole):
-    todo = [m for m in mutants if again or results.rows.get(m.key, {}).get("verdict") not in (KILLED, NOT_COMPILED)]
+    pending = [m for m in mutants if again or results.rows.get(m.key, {}).get("verdict") not in (KILLED, NOT_COMPILED)]
     reasons = report.read_reasons(HERE / "equivalent.toml")
-    todo = [m for m in todo if again or m.key not in reasons]
-    if todo and not sound(bench, todo[0].path):
+    pending = [m for m in pending if again or m.key not in reasons]
+    if pending and not sound(bench, pending[0].path):
         return 2
     started = time.monotonic()
-    for number, mutant in enumerate(todo):
+    for number, mutant in enumerate(pending):
         text = apply((ROOT / mutant.path).read_text(), mutant)
         verdict, killer = bench.try_text(mutant.path, text, filters_for(mutant.path))
         results.add(mutant, verdict, killer)
-        left_min = (time.monotonic() - started) / (number + 1) * (len(todo) - number - 1) / 60
-        print(f"{number + 1}/{len(todo)} {mutant.path}:{mutant.line} {mutant.operator}: {verdict} {killer}"
+        left_min = (time.monotonic() - started) / (number + 1) * (len(pending) - number - 1) / 60
+        print(f"{number + 1}/{len(pending)} {mutant.path}:{mutant.line} {mutant.operator}: {verdict} {killer}"
               f"  ({left_min:.0f} min left)", flush=True)
         if verdict == SURVIVED:
             print(describe(mutant), f"\n    key {mutant.key}", flush=True)
