@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "core/eigen.h"
+#include "core/signal_guard.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 #if defined(HANDGRAD_ONEDNN)
@@ -52,6 +53,7 @@ void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store
 template <class S>
 void multiply(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c) {
   assert(a.rows() == c.rows && b.cols() == c.cols && a.cols() == b.rows());
+  const ProductGuard guard({c.rows, c.cols, a.cols(), a.turn == Turn::yes, b.turn == Turn::yes, store == Store::add});
 #if defined(HANDGRAD_ONEDNN)
   if constexpr (std::is_same_v<S, float>) {
     multiply_with_onednn(a, b, scale, store, c);

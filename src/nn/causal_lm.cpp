@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/float_environment.h"
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/core/errors.h"
@@ -23,6 +24,7 @@ namespace {
 // Position p: sin(p w_i) at feature 2i, cos(p w_i) at 2i + 1, w_i = 10000^(-2i/C) (Vaswani et al. 2017, section 3.5).
 template <class S>
 Tensor<S> sinusoid_table(Index positions, Index width) {
+  const FloatEnvironment environment;
   Tensor<S> table(Shape{positions, width});
   for (Index p = 0; p < positions; ++p) {
     for (Index c = 0; c < width; ++c) {
@@ -62,6 +64,7 @@ CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
 
 template <class S>
 void CausalLm<S>::initialise(std::uint64_t seed) {
+  const FloatEnvironment environment;
   constexpr double deviation = 0.02;
   const double residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.n_layers));
   std::uint32_t number = 0;

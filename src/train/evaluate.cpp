@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/float_environment.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/text/windows.h"
 
@@ -48,6 +49,7 @@ double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                             std::span<const Index> starts, Index batch_size, Tape<float>& tape) {
+  const FloatEnvironment environment;
   Totals totals;
   add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals);
   return totals.result();
@@ -57,6 +59,7 @@ Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer
                         Index batch_size) {
   const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
   if (count < 2) throw DataError(fmt::format("evaluation: a text of at least two tokens is needed, got {}", count));
+  const FloatEnvironment environment;
   Tape<float> tape(false);
   Totals totals;
   std::vector<Index> starts;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/float_environment.h"
 #include "core/math.h"
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
@@ -199,6 +200,14 @@ void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
 
 template <class S>
 StepReport Trainer<S>::step() {
+  const StepReport report = update();
+  for (TrainObserver* observer : observers_) observer->on_step(report);
+  return report;
+}
+
+template <class S>
+StepReport Trainer<S>::update() {
+  const FloatEnvironment environment;
   ParameterStore<S>& store = model_.store();
   std::optional<Monitor<S>> health;
   const Index health_every = config_.log.health_every;
@@ -220,7 +229,6 @@ StepReport Trainer<S>::step() {
   ++loop_.step;
   StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty(), {}};
   if (health) report.health = health->report();
-  for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "console.h"
 #include "handgrad/core/files.h"
 
 namespace handgrad::cli {
@@ -62,10 +63,26 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
   }
 }
 
+bool is_thread_list(std::string_view text) {
+  bool digits = false, positive = false;
+  for (const char c : text) {
+    if (c == ',' ? !positive : c < '0' || c > '9') return false;
+    digits = c != ',';
+    positive = digits && (positive || c != '0');
+  }
+  return digits && positive;
+}
+
 int wanted_threads(const cxxopts::ParseResult& values) {
-  if (values.count("threads") == 0) return std::getenv("OMP_NUM_THREADS") ? thread_count() : available_cores();
+  constexpr int most = 1024;
+  if (values.count("threads") == 0) {
+    const char* text = std::getenv("OMP_NUM_THREADS");
+    const int threads = text != nullptr && is_thread_list(text) ? thread_count() : available_cores();
+    if (threads > most) throw UsageError(fmt::format("OMP_NUM_THREADS: expected 1 to {}, got {}", most, threads));
+    return threads;
+  }
   const int threads = values["threads"].as<int>();
-  if (threads < 1 || threads > 1024) throw UsageError(fmt::format("--threads: expected 1 to 1024, got {}", threads));
+  if (threads < 1 || threads > most) throw UsageError(fmt::format("--threads: expected 1 to {}, got {}", most, threads));
   return threads;
 }
 
@@ -83,6 +100,6 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json) {
   }
 }
 
-void note(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+void note(const std::string& text) { say_error(text + "\n"); }
 
 }  // namespace handgrad::cli

@@ -74,16 +74,16 @@ int run_generate(const Arguments& arguments) {
   const std::string prompt = read_prompt(parsed.values, *found.checkpoint.tokenizer());
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const CausalLm<float> model = found.checkpoint.model<float>();
-  const StopSignals signals;
+  const StopRequest stop(StopRequest::Acknowledge::silently);
   const bool with_prompt = parsed.values.count("prompt") > 0;
   check_prompt(*found.checkpoint.tokenizer(), prompt);  // before anything is printed
   if (with_prompt) fmt::print("{}", prompt);
   generate_text(model, *found.checkpoint.tokenizer(), prompt, text, [](std::string_view piece) {
     std::fwrite(piece.data(), 1, piece.size(), stdout);
-    return std::fflush(stdout) == 0 && StopSignals::received() == 0;
+    return std::fflush(stdout) == 0 && StopRequest::received() == 0;
   });
   fmt::print("\n");
-  return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
+  return StopRequest::received() == 0 ? 0 : 128 + StopRequest::received();
 }
 
 }  // namespace handgrad::cli

@@ -116,6 +116,7 @@ class Trainer {
   Trainer(const Config& config, DataSource source, bool initialise);
   void accumulate(Index micro_batch, LossSum& loss);
   void make_gradients(LossSum& loss, GraphObserver<S>* health);
+  StepReport update();
   bool may_skip() const;
   [[noreturn]] void refuse_step(const std::string& trouble);
 
