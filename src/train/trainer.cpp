@@ -227,6 +227,7 @@ StepReport Trainer<S>::update() {
     ++loop_.skipped_in_row;
   }
   ++loop_.step;
+  loop_.evaluation_pending = false;
   StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty(), {}};
   if (health) report.health = health->report();
   return report;
@@ -261,11 +262,17 @@ void Trainer<S>::refuse_step(const std::string& trouble) {
 }
 
 template <class S>
-EvaluationReport Trainer<S>::evaluate() {
+EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
   EvaluationReport report;
   report.step = loop_.step;
+  const EvaluationWatch told = [&](Index done, Index total) {
+    for (TrainObserver* observer : observers_) observer->on_evaluating(done, total);
+    return !watch || watch(done, total);
+  };
   report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
-                                       config_.train.batch_size, evaluation_tape_);
+                                       config_.train.batch_size, evaluation_tape_, told);
+  if (!report.validation.complete) return report;
+  loop_.evaluation_pending = false;
   report.is_best = note_evaluation(loop_, report.validation.loss);
   for (TrainObserver* observer : observers_) observer->on_evaluation(report);
   return report;

@@ -63,6 +63,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
+  /// During an evaluation, after each batch: windows read, of how many.
+  virtual void on_evaluating(Index /*done*/, Index /*total*/) {}
   virtual void on_evaluation(const EvaluationReport&) {}
   virtual void on_save(const SaveReport&) {}
 };
@@ -100,8 +102,12 @@ class Trainer {
   /// One update. If loss or gradient norm is not finite (a norm above 1e18 counts as infinite), the update is not
   /// applied: it is skipped, if the config says so, or else NonFiniteStep tells where the number was born.
   StepReport step();
-  /// Loss on the fixed windows of validation; keeps count of the best.
-  EvaluationReport evaluate();
+  /// Loss on the fixed windows of validation; keeps count of the best. If the watch ends it, nothing has changed, and
+  /// observers are not told.
+  EvaluationReport evaluate(const EvaluationWatch& watch = {});
+  /// Notes that this step's evaluation is still to come, for a checkpoint that is written before it. The next
+  /// evaluate() or step() clears the note.
+  void postpone_evaluation() { loop_.evaluation_pending = true; }
   /// Writes a checkpoint, durably. Throws DataError, NonFiniteError.
   void save(const std::string& path, FileSystem* fs = posix_files());
 
