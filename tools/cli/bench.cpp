@@ -12,6 +12,7 @@
 #include "handgrad/core/tensor.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
+#include "numbers.h"
 
 namespace handgrad::cli {
 namespace {
@@ -144,7 +145,8 @@ int run_bench(const Arguments& arguments) {
       "bench",
       "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
       "CONFIG");
-  options.add_options()("steps", "Steps, the two left out included", cxxopts::value<Index>()->default_value("20"), "N")(
+  options.add_options()("steps", "Steps, 3 or more: the two left out are included",
+                        cxxopts::value<std::string>()->default_value("20"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
       "config", "", cxxopts::value<std::string>());
@@ -153,9 +155,7 @@ int run_bench(const Arguments& arguments) {
   if (parsed.help) return done;
   const std::string path =
       required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help");
-  const Index steps = parsed.values["steps"].as<Index>();
-  if (steps < 3)
-    throw UsageError(fmt::format("bench: --steps: expected 3 or more (the first two are left out), got {}", steps));
+  const Index steps = read_integer("--steps", parsed.values["steps"].as<std::string>(), 3, 1'000'000);
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
   ParsedConfig config = load_config(path, overrides);

@@ -35,7 +35,8 @@ int run_config(const Arguments& arguments);
 cxxopts::Options make_options(const std::string& command, const std::string& purpose,
                               const std::string& positional_help);
 
-/// Parses; prints the help and returns false if it was asked for. Throws UsageError.
+/// Parses; prints the help if it was asked for. Options take their values as text (numbers.h reads numbers). An option
+/// that takes one value may be given once. Throws UsageError.
 struct Parsed {
   cxxopts::ParseResult values;
   bool help = false;
@@ -48,7 +49,7 @@ int wanted_threads(const cxxopts::ParseResult& values);
 /// The one positional argument, or UsageError.
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what);
 
-/// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE.
+/// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE, as write_output does.
 void write_json(const cxxopts::ParseResult& values, const std::string& json);
 
 /// Warnings and notes to stderr, one line.

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "handgrad/config/config.h"
 
@@ -17,5 +18,9 @@ std::string explain_config(std::string_view only = "");
 
 /// The same as a page in Markdown: docs/config.md.
 std::string explain_config_markdown();
+
+/// The name that is nearest to a misspelled one: at most a third of its letters (and at least one) differ. Empty if no
+/// name is near.
+std::string nearest_name(std::string_view misspelled, const std::vector<std::string>& names);
 
 }  // namespace handgrad
