@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "command.h"
+#include "config_path.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/random.h"
@@ -127,7 +128,7 @@ int run_audit(const Arguments& arguments) {
   const Parsed parsed = parse(options, "audit", arguments);
   if (parsed.help) return done;
   const std::string path =
-      required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help");
+      config_path(required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help"));
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
   AuditOptions audit;

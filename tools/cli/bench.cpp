@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "config_path.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/gemm.h"
@@ -154,7 +155,7 @@ int run_bench(const Arguments& arguments) {
   const Parsed parsed = parse(options, "bench", arguments);
   if (parsed.help) return done;
   const std::string path =
-      required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help");
+      config_path(required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help"));
   const Index steps = read_integer("--steps", parsed.values["steps"].as<std::string>(), 3, 1'000'000);
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();

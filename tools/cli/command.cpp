@@ -50,7 +50,8 @@ std::string nearest_option(const cxxopts::Options& options, const std::string& w
   for (const Details& option : details(options)) {
     if (!option.desc.empty()) names.push_back("--" + long_name(option));
   }
-  const std::string nearest = nearest_name(wrong, names);
+  const auto begins = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(wrong); });
+  const std::string nearest = wrong.size() > 3 && begins != names.end() ? *begins : nearest_name(wrong, names);
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
@@ -79,7 +80,8 @@ std::string json_hint(const Arguments& arguments) {
 std::string help_of(const cxxopts::Options& options) {
   std::string help = options.help();
   constexpr std::string_view empty_value = "(=)";  // the implicit value of --json
-  for (std::size_t at; (at = help.find(empty_value)) != std::string::npos;) help.erase(at, empty_value.size());
+  for (std::size_t at; (at = help.find(empty_value)) != std::string::npos;)
+    help.replace(at, empty_value.size() + 1, "]   ");
   return help;
 }
 

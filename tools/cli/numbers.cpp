@@ -30,7 +30,8 @@ std::string hint(std::string_view text, bool integer) {
     with_point[comma] = '.';
     if (whole<double>(with_point)) return fmt::format("; the decimal separator is a point: {}", with_point);
   }
-  const std::optional<double> real = integer ? whole<double>(text) : std::nullopt;
+  const bool real_form = integer && text.find_first_of(".eE") != std::string_view::npos;
+  const std::optional<double> real = real_form ? whole<double>(text) : std::nullopt;
   if (real && std::abs(*real) < 9e15 && *real == std::floor(*real)) {
     return fmt::format("; an integer has neither point nor exponent: {:.0f}", *real);
   }

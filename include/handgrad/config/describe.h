@@ -12,8 +12,9 @@ namespace handgrad {
 std::string to_toml(const Config& config);
 
 /// Every key with what it takes, its default, its meaning and what a resumed run may do to it, for a terminal. `only`:
-/// a key ("train.steps") or a table ("train"); empty: all. Throws ConfigError, with the nearest name, if there is no
-/// such.
+/// a key ("train.steps"), a table ("train"), a key's name without its table ("steps"), another program's name for it
+/// ("max_iters"), or a word of names and meanings; empty: all. Throws ConfigError, with the nearest name, if nothing
+/// matches.
 std::string explain_config(std::string_view only = "");
 
 /// The same as a page in Markdown: docs/config.md.
