@@ -43,19 +43,21 @@ EncodingGuess by_nuls(std::string_view bytes) {
   return {};
 }
 
-// Are there characters of two or more bytes in well-formed UTF-8?
-bool has_utf8_characters(std::string_view bytes) {
-  for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
+// Bytes from 80 on that are parts of well-formed characters of two to four bytes.
+std::size_t bytes_in_utf8_characters(std::string_view bytes) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < bytes.size();) {
     const unsigned first = byte_at(bytes, i);
-    const std::size_t more = first >= 0xC2u && first <= 0xDFu ? 1 : first >= 0xE0u && first <= 0xEFu ? 2 : 0;
-    std::size_t continued = 0;
-    while (continued < more && i + continued + 1 < bytes.size() &&
-           (byte_at(bytes, i + continued + 1) & 0xC0u) == 0x80u) {
-      ++continued;
-    }
-    if (more > 0 && continued == more) return true;
+    const std::size_t size = first >= 0xC2u && first <= 0xDFu   ? 2
+                             : first >= 0xE0u && first <= 0xEFu ? 3
+                             : first >= 0xF0u && first <= 0xF4u ? 4
+                                                                : 1;
+    std::size_t found = 1;
+    while (found < size && i + found < bytes.size() && (byte_at(bytes, i + found) & 0xC0u) == 0x80u) ++found;
+    if (size > 1 && found == size) count += size;
+    i += found;
   }
-  return false;
+  return count;
 }
 
 }  // namespace
@@ -66,30 +68,32 @@ EncodingGuess guess_wide_encoding(std::string_view bytes) {
 }
 
 // In Western text letters beyond ASCII stand alone between ASCII letters; Cyrillic words are runs of bytes from C0 on;
-// in East Asian encodings pairs of bytes from all of 81 to FE follow each other.
+// in East Asian encodings pairs of bytes from all of 81 to FE follow each other, and kana begin with 82 or 83.
 EncodingGuess guess_encoding(std::string_view bytes) {
   const EncodingGuess wide = guess_wide_encoding(bytes);
   if (!wide.name.empty()) return wide;
-  if (bytes.find('\0') != std::string_view::npos || bytes.find('\xFF') != std::string_view::npos) return {};  // no text
-  std::size_t high = 0, adjacent = 0, letters = 0;
+  if (bytes.find('\0') != std::string_view::npos) return {};  // no text
+  std::size_t high = 0, adjacent = 0, letters = 0, kana = 0, last = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (byte_at(bytes, i) < 0x80u) continue;
+    const unsigned byte = byte_at(bytes, i);
+    if (byte < 0x80u) continue;
     const bool before = i > 0 && byte_at(bytes, i - 1) >= 0x80u;
     const bool after = i + 1 < bytes.size() && byte_at(bytes, i + 1) >= 0x80u;
     ++high;
     adjacent += before || after ? 1 : 0;
-    letters += byte_at(bytes, i) >= 0xC0u ? 1 : 0;
+    letters += byte >= 0xC0u ? 1 : 0;
+    kana += byte == 0x82u || byte == 0x83u ? 1 : 0;
+    last += byte == 0xFFu ? 1 : 0;
   }
+  if (high == 0 || 2 * bytes_in_utf8_characters(bytes) > high) return {};  // damaged UTF-8
   if (2 * adjacent <= high) {
-    if (has_utf8_characters(bytes)) return {};
-    return high == 0 ? EncodingGuess{} : EncodingGuess{"WINDOWS-1252", "single bytes from 80 to FE", false};
+    return last > 0 ? EncodingGuess{} : EncodingGuess{"WINDOWS-1252", "single bytes from 80 to FE", false};
   }
-  if (10 * letters >= 9 * high) return {"WINDOWS-1251", "words of bytes from C0 to FE", false};
-  // Two bytes of GBK may look like one character of UTF-8: only a text that is mostly UTF-8 is called damaged.
-  std::size_t continuations = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) continuations += (byte_at(bytes, i) & 0xC0u) == 0x80u ? 1 : 0;
-  if (2 * continuations > high || high < 4) return {};
-  return {"GB18030", "pairs of bytes from 81 to FE", false};
+  if (high < 4) return {};
+  if (10 * letters >= 9 * high) return {"WINDOWS-1251", "words of bytes from C0 to FF", false};
+  if (last > 0) return {};
+  return 4 * kana >= high ? EncodingGuess{"SHIFT_JIS", "pairs that begin with 82 or 83", false}
+                          : EncodingGuess{"GB18030", "pairs of bytes from 81 to FE", false};
 }
 
 std::string conversion_hint(const EncodingGuess& guess, std::string_view path) {

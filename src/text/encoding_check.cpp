@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/text/utf8.h"
@@ -12,7 +14,9 @@ void check_encoding(std::string_view text, std::string_view source, std::string_
   try {
     check_utf8(text, source);
   } catch (const DataError& error) {
-    throw DataError(error.what() + conversion_hint(guess_encoding(text), path));
+    const std::string what = error.what();
+    const bool cut = what.find("the text ends inside") != std::string::npos;  // says nothing of the encoding
+    throw DataError(what + (cut ? "" : conversion_hint(guess_encoding(text), path)));
   }
   const EncodingGuess guess = guess_wide_encoding(text);
   if (!guess.name.empty()) {

@@ -146,8 +146,9 @@ int run_audit(const Arguments& arguments) {
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
     const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} sequences of {} {} tokens{}, vocabulary {}\n", path, sequences, m.length,
-               parsed.values.count("random") > 0 ? "random" : "training", part, m.model.vocab_size);
+    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}\n", path, counted(sequences, "sequence"), m.length,
+               parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
+               m.model.vocab_size);
     std::fflush(stdout);
   }
   AuditReport report;

@@ -170,9 +170,10 @@ int run_bench(const Arguments& arguments) {
   const ThreadScope scope(threads);
   const auto result = measure(resolve(config.config), steps, threads);
   if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
-    fmt::print("{} parameters, {} threads, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
-               result["parameters"].get<Index>(), threads, gemm_kernel_name(), result["median_step_ms"].get<double>(),
-               result["min_step_ms"].get<double>(), result["tokens_per_s"].get<double>());
+    fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
+               result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),
+               result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
+               result["tokens_per_s"].get<double>());
     fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());
     for (const auto& [rows, cols, inner] : peak_shapes) fmt::print(" {}x{}x{}", rows, cols, inner);
     fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),

@@ -133,6 +133,10 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json) {
   write_output(posix_files(), file, json + "\n");
 }
 
+std::string counted(Index count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 void note(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
 }  // namespace handgrad::cli

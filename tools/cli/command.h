@@ -52,6 +52,9 @@ std::string required_argument(const cxxopts::ParseResult& values, const std::str
 /// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE, as write_output does.
 void write_json(const cxxopts::ParseResult& values, const std::string& json);
 
+/// "1 token", "2 tokens".
+std::string counted(Index count, const std::string& what);
+
 /// Warnings and notes to stderr, one line.
 void note(const std::string& text);
 

@@ -28,8 +28,9 @@ Index count_parameters(ModelConfig model) {
 std::string facts(const Config& config) {
   const TrainConfig& t = config.train;
   const Index tokens = t.batch_size * t.accumulation * config.model.context;
-  std::string text = fmt::format("# {} tokens a step ({} x {} sequences of {}), {} tokens in {} steps\n", tokens,
-                                 t.batch_size, t.accumulation, config.model.context, tokens * t.steps, t.steps);
+  std::string text =
+      fmt::format("# {} a step ({} x {} sequences of {}), {} in {}\n", counted(tokens, "token"), t.batch_size,
+                  t.accumulation, config.model.context, counted(tokens * t.steps, "token"), counted(t.steps, "step"));
   Config resolved = resolve(config);
   if (resolved.model.vocab_size == 0 && config.tokenizer.kind == TokenizerKind::byte) resolved.model.vocab_size = 256;
   try {

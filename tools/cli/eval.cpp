@@ -84,9 +84,9 @@ int run_eval(const Arguments& arguments) {
   const Evaluation result =
       evaluate_all(model, *found.checkpoint.tokenizer(), tokens, found.checkpoint.config().train.batch_size);
   if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
-    fmt::print("{}: step {}, {} tokens: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits per byte\n",
-               found.checkpoint.path(), found.checkpoint.loop().step, result.tokens, result.loss, result.perplexity(),
-               result.bits_per_byte);
+    fmt::print("{}: step {}, {}: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits per byte\n",
+               found.checkpoint.path(), found.checkpoint.loop().step, counted(result.tokens, "token"), result.loss,
+               result.perplexity(), result.bits_per_byte);
   }
   if (parsed.values.count("json") > 0) {
     const nlohmann::ordered_json json = {{"checkpoint", found.checkpoint.path()},
@@ -98,8 +98,8 @@ int run_eval(const Arguments& arguments) {
     write_json(parsed.values, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   if (!std::isfinite(result.loss)) {
-    throw NonFiniteError(fmt::format("{}: the loss over {} tokens is {}", found.checkpoint.path(), result.tokens,
-                                     std::isnan(result.loss) ? "nan" : "inf"));
+    throw NonFiniteError(fmt::format("{}: the loss over {} is {}", found.checkpoint.path(),
+                                     counted(result.tokens, "token"), std::isnan(result.loss) ? "nan" : "inf"));
   }
   return done;
 }

@@ -70,8 +70,8 @@ std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const std::string
   }
   const auto count = static_cast<Index>(tokens.size());
   if (count > context) {
-    note(fmt::format("note: the prompt has {} tokens and the context {}: the model reads the last {}", count, context,
-                     context));
+    note(fmt::format("note: the prompt has {} and the context {}: the model reads the last {}", counted(count, "token"),
+                     context, context));
   }
   return tokens;
 }
@@ -177,7 +177,7 @@ int run_generate(const Arguments& arguments) {
   });
   fmt::print("\n");
   if (text.stop_at_context && drawn < text.tokens && prompt_tokens + drawn >= context) {
-    note(fmt::format("note: the context of {} tokens is full", context));
+    note(fmt::format("note: the context of {} is full", counted(context, "token")));
   }
   return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
 }

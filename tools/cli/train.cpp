@@ -250,7 +250,12 @@ int train(const Request& request, int threads) {
   const Index sample_every = run.trainer().config().sample.every;
   while (!run.done() && StopSignals::received() == 0) {
     const StepReport report = run.advance();
-    if (sample_every > 0 && report.step % sample_every == 0) progress.line(sample_line(run.trainer()));
+    if (sample_every > 0 && report.step % sample_every == 0) {
+      progress.busy("writing a sample");
+      const std::string sample = sample_line(run.trainer());
+      progress.busy("");
+      progress.line(sample);
+    }
   }
   if (run.done()) {
     progress.line(fmt::format("finished at step {}; best validation loss {:.4f} at step {}", run.trainer().loop().step,
