@@ -18,6 +18,7 @@
 #include "handgrad/text/windows.h"
 #include "handgrad/train/trainer.h"
 #include "numbers.h"
+#include "progress.h"
 
 namespace handgrad::cli {
 namespace {
@@ -62,7 +63,7 @@ Material material_of(const Config& config, bool random, Index sequences, Index l
 
 class ProgressLine {
  public:
-  explicit ProgressLine(bool quiet) : on_(!quiet && isatty(STDERR_FILENO) == 1) {}
+  explicit ProgressLine(bool quiet) : on_(!quiet && draws_over_lines(STDERR_FILENO)) {}
   ~ProgressLine() {
     if (on_) fmt::print(stderr, "\r\033[K");
   }

@@ -30,11 +30,15 @@ bool is_set(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-bool terminal_draws() {
-  if (isatty(STDOUT_FILENO) != 1 || !is_set("TERM") || is_set("NO_COLOR") || is_set("INSIDE_EMACS")) return false;
+}  // namespace
+
+bool draws_over_lines(int file) {
+  if (isatty(file) != 1 || !is_set("TERM") || is_set("NO_COLOR") || is_set("INSIDE_EMACS")) return false;
   const std::string_view terminal = std::getenv("TERM");
   return terminal != "dumb" && !terminal.starts_with("emacs");
 }
+
+namespace {
 
 // A part of the bar. Parts of the highest rank are the first to go where there is no room.
 struct Part {
@@ -57,7 +61,11 @@ std::string clock_time(double seconds) {
 }
 
 Progress::Progress(const Config& config, Index first_step, bool quiet)
-    : config_(config), quiet_(quiet), draws_(terminal_draws()), mark_(Clock::now()), first_step_(first_step) {}
+    : config_(config),
+      quiet_(quiet),
+      draws_(draws_over_lines(STDOUT_FILENO)),
+      mark_(Clock::now()),
+      first_step_(first_step) {}
 
 Progress::~Progress() { clear_bar(); }
 
@@ -118,20 +126,24 @@ std::string Progress::bar(std::size_t room) const {
 
 void Progress::draw() {
   if (quiet_ || !draws_ || window_.empty()) return;
-  clear_bar();
   // The last column stays free: some terminals go to the next line once it is written.
   const std::string text = bar(terminal_width() - 1);
-  fmt::print("{}", text);
+  fmt::print("{}{}", clearing(), text);
   std::fflush(stdout);
   drawn_at_ = Clock::now();
   drawn_columns_ = text.size();
 }
 
 // A bar that was drawn in a wider window takes more than one line by now.
+std::string Progress::clearing() const {
+  if (drawn_columns_ == 0) return "";
+  const std::size_t lines_above = (drawn_columns_ - 1) / terminal_width();
+  return fmt::format("\r{}\033[J", lines_above > 0 ? fmt::format("\033[{}A", lines_above) : "");
+}
+
 void Progress::clear_bar() {
   if (drawn_columns_ == 0) return;
-  const std::size_t lines_above = (drawn_columns_ - 1) / terminal_width();
-  fmt::print("\r{}\033[J", lines_above > 0 ? fmt::format("\033[{}A", lines_above) : "");
+  fmt::print("{}", clearing());
   std::fflush(stdout);
   drawn_columns_ = 0;
 }

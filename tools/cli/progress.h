@@ -41,6 +41,7 @@ class Progress final : public TrainObserver {
   std::string time_left() const;
   std::string bar(std::size_t room) const;
   void draw();
+  std::string clearing() const;
   void clear_bar();
   void print_line(const std::string& text);
 
@@ -56,6 +57,10 @@ class Progress final : public TrainObserver {
   bool has_loss_ = false;
   std::string busy_;
 };
+
+/// Whether a descriptor is a terminal that can draw over a line: neither TERM unset, dumb or emacs, nor NO_COLOR or
+/// INSIDE_EMACS set.
+bool draws_over_lines(int file);
 
 /// "1:05:09", "2:31"
 std::string clock_time(double seconds);
