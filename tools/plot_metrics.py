@@ -1,54 +1,118 @@
 #!/usr/bin/env python3
-"""Draws the losses of a run, training and validation, as an SVG picture: plot_metrics.py RUN/metrics.jsonl OUT.svg
+"""Draws the losses of runs, training and validation, as an SVG picture: plot_metrics.py RUN... OUT.svg
 
-Losses that are no finite number (of updates that were skipped) are left out.
+RUN is a run folder or its metrics.jsonl. Several runs are drawn together. Losses that are no finite number (of updates
+that were skipped) are left out. OUT must end in .svg and is never one of the inputs.
 """
 import json
 import math
+import os
 import sys
+from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 60, 20, 40, 50
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM, LEGEND = 720, 360, 60, 20, 40, 50, 18
+COLOURS = ("#c03", "#06c", "#080", "#a50", "#707", "#088", "#555", "#c0c")
+
+
+def metrics_file(path):
+    return os.path.join(path, "metrics.jsonl") if os.path.isdir(path) else path
+
+
+def parse(path, number, line):
+    try:
+        row = json.loads(line)
+        return (row["split"], row["step"], float(row["loss"])) if row["split"] in ("train", "val") else None
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"{path}:{number}: not a row of metrics")
 
 
 def read(path):
-    rows = [json.loads(line) for line in open(path, encoding="utf-8")]
-    return {s: [(r["step"], float(r["loss"])) for r in rows if r["split"] == s and math.isfinite(float(r["loss"]))]
-            for s in ("train", "val")}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}")
+    # A run that is still written to may end in half a row, without a line break.
+    rows = [parse(path, i + 1, line) for i, line in enumerate(lines[:-1]) if line.strip()]
+    losses = {s: [(step, loss) for split, step, loss in filter(None, rows) if split == s and math.isfinite(loss)]
+              for s in ("train", "val")}
+    if not losses["train"] + losses["val"]:
+        sys.exit(f"{path}: no loss to draw")
+    return losses
 
 
-def draw(losses):
-    points = losses["train"] + losses["val"]
-    last, top = max(s for s, _ in points), max(v for _, v in points)
+def name_of(path):
+    parts = [p for p in os.path.abspath(path).split(os.sep) if p]
+    return parts[-2] if len(parts) > 1 and parts[-1] == "metrics.jsonl" else parts[-1]
+
+
+def tick(top):
+    return 0.5 if 1 <= top < 3 else 1.0 if 3 <= top < 20 else 10.0 ** math.floor(math.log10(top))
+
+
+def line(points, colour, x, y, more=""):
+    path = " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in points)
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{more}/>'
+
+
+def key(at, height, colour, name, more=""):
+    return (f'<line x1="{at}" y1="{height}" x2="{at + 20}" y2="{height}" stroke="{colour}" stroke-width="2"{more}/>'
+            f'<text x="{at + 26}" y="{height + 4}">{escape(name)}</text>')
+
+
+def draw(runs):
+    """runs: [(name, losses)]"""
+    points = [p for _, losses in runs for p in losses["train"] + losses["val"]]
+    last, top = max(1, max(s for s, _ in points)), max(v for _, v in points)
+    top = top if top > 0 else 1.0  # a text of one token has a loss of 0
+    head = TOP if len(runs) == 1 else TOP + LEGEND * (len(runs) - 1)
+    height = HEIGHT + head - TOP
     x = lambda step: LEFT + (WIDTH - LEFT - RIGHT) * step / last
-    y = lambda loss: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * loss / top
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="13">',
-           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
-    step = 0.5 if top < 3 else 1.0 if top < 20 else 10.0 ** math.floor(math.log10(top))
+    y = lambda loss: height - BOTTOM - (height - head - BOTTOM) * loss / top
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="13">',
+           f'<rect width="{WIDTH}" height="{height}" fill="white"/>']
+    step = tick(top)
     for i in range(int(top / step) + 1):
         out.append(f'<line x1="{LEFT}" y1="{y(i * step):.1f}" x2="{WIDTH - RIGHT}" y2="{y(i * step):.1f}" stroke="#ddd"/>'
                    f'<text x="{LEFT - 8}" y="{y(i * step) + 4:.1f}" text-anchor="end">{i * step:g}</text>')
     for i in range(5):
         s = last * i // 4
-        out.append(f'<text x="{x(s):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{s}</text>')
-    for split, colour, name, at in (("train", "#888", "training", 0), ("val", "#c03", "validation", 110)):
-        path = " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in losses[split])
-        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        out.append(f'<line x1="{LEFT + at}" y1="20" x2="{LEFT + at + 20}" y2="20" stroke="{colour}" stroke-width="2"/>'
-                   f'<text x="{LEFT + at + 26}" y="24">{name}</text>')
-    if losses["val"]:
-        out.append(f'<text x="{WIDTH - RIGHT}" y="24" text-anchor="end">validation loss at the end: '
-                   f'{losses["val"][-1][1]:.3f} nats a character</text>')
-    out.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle">step</text></svg>')
+        out.append(f'<text x="{x(s):.1f}" y="{height - BOTTOM + 20}" text-anchor="middle">{s}</text>')
+    if len(runs) == 1:
+        losses = runs[0][1]
+        for split, colour, name, at in (("train", "#888", "training", 0), ("val", "#c03", "validation", 110)):
+            out += [line(losses[split], colour, x, y), key(LEFT + at, 20, colour, name)]
+        if losses["val"]:
+            out.append(f'<text x="{WIDTH - RIGHT}" y="24" text-anchor="end">validation loss at the end: '
+                       f'{losses["val"][-1][1]:.3f} nats a token</text>')
+    for number, (name, losses) in enumerate(runs if len(runs) > 1 else []):
+        colour = COLOURS[number % len(COLOURS)]
+        end = f': validation {losses["val"][-1][1]:.3f}' if losses["val"] else ""
+        out += [line(losses["train"], colour, x, y, ' opacity="0.35"'), line(losses["val"], colour, x, y),
+                key(LEFT, 20 + LEGEND * number, colour, f"{name}{end} (training: pale)")]
+    out.append(f'<text x="{WIDTH / 2}" y="{height - 10}" text-anchor="middle">step</text></svg>')
     return "\n".join(out) + "\n"
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3 or sys.argv[1] in ("-h", "--help"):
         sys.exit(__doc__)
-    losses = read(sys.argv[1])
-    if not losses["train"] + losses["val"]:
-        sys.exit(f"{sys.argv[1]}: no loss to draw")
-    open(sys.argv[2], "w", encoding="utf-8").write(draw(losses))
+    *inputs, picture = sys.argv[1:]
+    if not picture.lower().endswith(".svg") or os.path.isdir(picture):
+        sys.exit(f"the last argument names the picture, which ends in .svg; got {picture}")
+    paths = [metrics_file(path) for path in inputs]
+    # A hard link or a symbolic one to an input is that input.
+    for path in paths:
+        if os.path.exists(picture) and os.path.exists(path) and os.path.samefile(path, picture):
+            sys.exit(f"{picture}: is one of the inputs")
+    if os.path.realpath(picture).lower().endswith(".jsonl"):
+        sys.exit(f"{picture}: leads to a .jsonl file, which is never written over")
+    text = draw([(name_of(path), read(path)) for path in paths])
+    try:
+        with open(picture, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        sys.exit(f"cannot write {picture}: {error.strerror}")
 
 
 if __name__ == "__main__":

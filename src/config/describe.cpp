@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/suggest.h"
+#include "config/values.h"
 #include "handgrad/config/fields.h"
 #include "handgrad/core/errors.h"
 
@@ -45,27 +48,48 @@ std::string to_toml(const Config& config) {
   return text;
 }
 
-std::string explain_config(std::string_view only) {
-  std::string text;
-  std::string table;
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+template <class Wanted>
+std::string explain_fields(Wanted wanted) {
+  std::string text, table;
   for (const Field& field : fields()) {
-    if (!only.empty() && field.key != only && field.table != only) continue;
+    if (!wanted(field)) continue;
     if (field.table != table) text += fmt::format("{}[{}]\n", table.empty() ? "" : "\n", field.table);
     table = field.table;
     text += fmt::format("  {} = {}\n      {}\n      {}; when resumed: {}\n", field.name(), default_text(field),
                         field.help, expected(field), resume_text(field.resume));
   }
-  if (text.empty()) {
-    const bool is_key = only.find('.') != std::string_view::npos;
-    std::string keys;  // a name without its table
-    for (const Field& field : fields()) {
-      if (field.name() == only) keys += (keys.empty() ? "" : " or ") + field.key;
-    }
-    if (!keys.empty()) throw ConfigError(fmt::format("there is no table {}; did you mean {}?", only, keys));
-    throw ConfigError(fmt::format("there is no {} {}{}", is_key ? "key" : "table", only,
-                                  is_key ? suggestion(only) : table_suggestion(only)));
-  }
   return text;
+}
+
+}  // namespace
+
+std::string explain_config(std::string_view only) {
+  if (only.empty()) return explain_fields([](const Field&) { return true; });
+  std::string text = explain_fields([&](const Field& field) { return field.key == only || field.table == only; });
+  if (!text.empty()) return text;
+  const auto called = [&](const Field& field) {
+    return field.name() == only ||
+           std::find(field.elsewhere.begin(), field.elsewhere.end(), only) != field.elsewhere.end();
+  };
+  text = explain_fields(called);  // a name without its table, or another program's
+  if (!text.empty()) return text;
+  const std::string shown = excerpt(only);
+  if (only.find('.') != std::string_view::npos) {
+    throw ConfigError(fmt::format("there is no key {}{}", shown, suggestion(only)));
+  }
+  const std::string word = lower(only);
+  text =
+      explain_fields([&](const Field& field) { return lower(field.key + " " + field.help).find(word) != word.npos; });
+  if (!text.empty()) return fmt::format("No key is called {}. Keys that mention it:\n\n{}", shown, text);
+  throw ConfigError(fmt::format("there is no key or table {}{}", shown, suggestion(only)));
 }
 
 std::string explain_config_markdown() {

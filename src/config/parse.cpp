@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
 #include "config/suggest.h"
 #include "config/values.h"
 #include "handgrad/config/fields.h"
+#include "handgrad/config/validate.h"
+#include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/files.h"
 
@@ -64,6 +69,27 @@ std::optional<FieldValue> convert(const Field& field, const toml::node& node) {
   return std::nullopt;
 }
 
+// What the value would be if it were written as TOML writes numbers: for 2.0 or "2" where an integer is expected, for
+// .5 and 5. and 0,5.
+std::string number_hint(const Field& field, const toml::node& node) {
+  if (field.type != FieldType::integer && field.type != FieldType::real) return "";
+  double value = 0.0;
+  if (const auto* real = node.as_floating_point(); real && field.type == FieldType::integer) {
+    value = real->get();
+  } else if (const auto* text = node.as_string()) {
+    std::string digits = text->get();
+    const std::size_t comma = digits.find(',');
+    if (comma != std::string::npos) digits[comma] = '.';
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return "";
+  } else {
+    return "";
+  }
+  if (field.type == FieldType::real)
+    return std::isfinite(value) ? fmt::format("; write {}", to_toml(FieldValue(value))) : "";
+  return std::abs(value) < 9e15 && value == std::floor(value) ? fmt::format("; write {:.0f}", value) : "";
+}
+
 std::string absolute_path(const std::string& path, const std::string& base_folder) {
   namespace fs = std::filesystem;
   std::string result = (fs::absolute(base_folder.empty() ? "." : base_folder) / path).lexically_normal().string();
@@ -71,7 +97,7 @@ std::string absolute_path(const std::string& path, const std::string& base_folde
   return result;
 }
 
-// A problem of the file at a line; the first of them is what the user is told.
+// A problem of the file at a line.
 struct Problem {
   std::uint32_t line;
   std::string text;
@@ -81,20 +107,27 @@ class Parser {
  public:
   ParsedConfig take() { return std::move(parsed_); }
 
-  void read_file_text(std::string_view text, const std::string& source_name, const std::string& base_folder) {
+  // All problems, in the order of lines. Throws ConfigError for a text that is no TOML.
+  std::vector<std::string> read_file_text(std::string_view text, const std::string& source_name,
+                                          const std::string& base_folder) {
+    const EncodingGuess wide = guess_wide_encoding(text);
+    if (!wide.name.empty()) {
+      fail(fmt::format("{}: a config is UTF-8 text{}", source_name, conversion_hint(wide, source_name)));
+    }
     toml::table root;
     try {
       root = toml::parse(text, source_name);
     } catch (const toml::parse_error& error) {
-      fail(fmt::format("{}:{}: malformed TOML: {}", source_name, error.source().begin.line, cause(error)));
+      const std::uint32_t line = error.source().begin.line;
+      fail(fmt::format("{}:{}: malformed TOML: {}{}", source_name, line, cause(error),
+                       malformed_hint(line_of(text, line))));
     }
     base_folder_ = base_folder;
     read_root(root);
-    if (!problem_) return;
-    fail(fmt::format("{}:{}: {}", source_name, problem_->line, problem_->text));
+    return take_problems([&](const Problem& p) { return fmt::format("{}:{}: {}", source_name, p.line, p.text); });
   }
 
-  void read_override(const std::string& text) {
+  std::vector<std::string> read_override(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) fail(fmt::format("--set {}: expected KEY=VALUE", text));
     std::string key = text.substr(0, equals);
@@ -104,7 +137,7 @@ class Parser {
     const toml::table holder = override_value(text.substr(equals + 1));
     base_folder_.clear();
     read_value(*field, *holder.get("value"), 0);
-    if (problem_) fail(fmt::format("--set {}", problem_->text));
+    return take_problems([](const Problem& p) { return fmt::format("--set {}", p.text); });
   }
 
  private:
@@ -114,6 +147,36 @@ class Parser {
     std::string text(error.description());
     const std::size_t colon = text.find(": ");
     return text.starts_with("Error while parsing") && colon != std::string::npos ? text.substr(colon + 2) : text;
+  }
+
+  static std::string_view line_of(std::string_view text, std::uint32_t number) {
+    for (; number > 1 && text.find('\n') != std::string_view::npos; --number) text.remove_prefix(text.find('\n') + 1);
+    return text.substr(0, text.find('\n'));
+  }
+
+  // Paths as Windows writes them, and numbers as a calculator shows them.
+  static std::string malformed_hint(std::string_view line) {
+    const std::size_t quote = line.find('"');
+    if (quote != std::string_view::npos && line.find('\\', quote) != std::string_view::npos) {
+      return "; between double quotes a backslash begins an escape: write the path with slashes or between single "
+             "quotes";
+    }
+    const std::size_t value = line.find_first_not_of(" \t+-", line.find('=') + 1);
+    if (line.find('=') != std::string_view::npos && value != std::string_view::npos && line[value] == '.') {
+      return fmt::format("; a digit comes before the point: 0{}",
+                         line.substr(value, line.find_first_of(" \t\r#", value) - value));
+    }
+    return "";
+  }
+
+  template <class Format>
+  std::vector<std::string> take_problems(Format format) {
+    std::stable_sort(problems_.begin(), problems_.end(),
+                     [](const Problem& a, const Problem& b) { return a.line < b.line; });
+    std::vector<std::string> texts;
+    for (const Problem& problem : problems_) texts.push_back(one_line(format(problem)));
+    problems_.clear();
+    return texts;
   }
 
   // {value = ...}, from a TOML value, else a string.
@@ -128,9 +191,7 @@ class Parser {
     return table;
   }
 
-  void complain(std::uint32_t line, std::string text) {
-    if (!problem_ || line < problem_->line) problem_ = Problem{line, std::move(text)};
-  }
+  void complain(std::uint32_t line, std::string text) { problems_.push_back({line, std::move(text)}); }
 
   void read_root(const toml::table& root) {
     int format = config_format;
@@ -185,7 +246,8 @@ class Parser {
       for (std::string& path : std::get<std::vector<std::string>>(*value)) path = absolute_path(path, base_folder_);
     }
     if (!value || !accepts(field, *value)) {
-      return complain(line, fmt::format("{}: expected {}, got {}", field.key, expected(field), found(node)));
+      return complain(line, fmt::format("{}: expected {}, got {}{}", field.key, expected(field), found(node),
+                                        value ? "" : number_hint(field, node)));
     }
     field.set(parsed_.config, *value);
     parsed_.given.insert(field.key);
@@ -193,27 +255,55 @@ class Parser {
 
   ParsedConfig parsed_;
   std::string base_folder_;  // Empty: the current folder.
-  std::optional<Problem> problem_;
+  std::vector<Problem> problems_;
 };
 
 }  // namespace
 
-ParsedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
-  std::string text;
+namespace {
+
+std::string read_config_file(const std::string& path) {
   try {
-    text = read_file(path, largest_file_bytes);
+    return read_file(path, largest_file_bytes);
   } catch (const DataError& error) {
     throw ConfigError(one_line(error.what()));
   }
-  return parse_config(text, path, folder_of(path), overrides);
+}
+
+void throw_first(const std::vector<std::string>& problems) {
+  if (!problems.empty()) throw ConfigError(problems.front());
+}
+
+}  // namespace
+
+ParsedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_config(read_config_file(path), path, folder_of(path), overrides);
 }
 
 ParsedConfig parse_config(std::string_view toml_text, const std::string& source_name, const std::string& base_folder,
                           const std::vector<std::string>& overrides) {
   Parser parser;
-  parser.read_file_text(toml_text, source_name, base_folder);
-  for (const std::string& text : overrides) parser.read_override(text);
+  throw_first(parser.read_file_text(toml_text, source_name, base_folder));
+  for (const std::string& text : overrides) throw_first(parser.read_override(text));
   return parser.take();
+}
+
+std::vector<std::string> config_problems(const std::string& path, const std::vector<std::string>& overrides) {
+  Parser parser;
+  std::vector<std::string> all;
+  const auto collect = [&all](auto read) {
+    try {
+      const std::vector<std::string> problems = read();
+      all.insert(all.end(), problems.begin(), problems.end());
+    } catch (const ConfigError& error) {
+      all.emplace_back(error.what());
+    }
+  };
+  collect([&] { return parser.read_file_text(read_config_file(path), path, folder_of(path)); });
+  for (const std::string& text : overrides) collect([&] { return parser.read_override(text); });
+  // Rules across keys would judge defaults in place of values that could not be read.
+  if (all.empty()) all = broken_rules(parser.take().config, path);
+  return all;
 }
 
 }  // namespace handgrad

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/values.h"
+#include "handgrad/config/describe.h"
 #include "handgrad/config/fields.h"
 
 namespace handgrad {
@@ -64,6 +65,15 @@ std::string suggestion(std::string_view key) {
     if (field.table == table) names.emplace_back(field.name());
   }
   return fmt::format("; [{}] has {}", table, listed(names));
+}
+
+std::string nearest_name(std::string_view misspelled, const std::vector<std::string>& names) {
+  if (names.empty() || misspelled.size() > longest_key) return "";
+  const auto nearest = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(misspelled, a) < edit_distance(misspelled, b);
+  });
+  const int most = std::max(1, static_cast<int>(misspelled.size()) / 3);
+  return edit_distance(misspelled, *nearest) <= most ? *nearest : "";
 }
 
 std::string table_suggestion(std::string_view table) {

@@ -12,70 +12,86 @@ namespace {
 // So that steps x tokens, the tokens that a run reads, cannot leave 64 bits.
 constexpr Index most_tokens_an_update = Index{1} << 31;
 
-[[noreturn]] void refuse(std::string_view source, const std::string& rule) {
-  const std::string opening = source.empty() ? "" : fmt::format("{}: ", source);
-  throw ConfigError(one_line(opening + rule));
-}
+// Collects the rules that a config breaks.
+class Rules {
+ public:
+  explicit Rules(std::string_view source) : opening_(source.empty() ? "" : fmt::format("{}: ", source)) {}
+  void broken(const std::string& rule) { texts_.push_back(one_line(opening_ + rule)); }
+  bool all_hold() const { return texts_.empty(); }
+  std::vector<std::string> take() { return std::move(texts_); }
 
-void check_ranges(const Config& config, std::string_view source) {
+ private:
+  std::string opening_;
+  std::vector<std::string> texts_;
+};
+
+void check_ranges(const Config& config, Rules& rules) {
   for (const Field& field : fields()) {
     const FieldValue value = field.get(config);
     if (!accepts(field, value)) {
-      refuse(source, fmt::format("{}: expected {}, got {}", field.key, expected(field), to_toml(value)));
+      rules.broken(fmt::format("{}: expected {}, got {}", field.key, expected(field), to_toml(value)));
     }
   }
 }
 
-void check_heads(const ModelConfig& m, std::string_view source) {
+void check_heads(const ModelConfig& m, Rules& rules) {
   if (m.d_model % m.n_heads != 0) {
-    refuse(source, fmt::format("model.n_heads {} does not divide model.d_model {}: {} are left over", m.n_heads,
-                               m.d_model, m.d_model % m.n_heads));
+    rules.broken(fmt::format("model.n_heads {} does not divide model.d_model {}: {} are left over", m.n_heads,
+                             m.d_model, m.d_model % m.n_heads));
   }
   if (m.n_kv_heads > m.n_heads) {
-    refuse(source, fmt::format("model.n_kv_heads {} is more than model.n_heads {}", m.n_kv_heads, m.n_heads));
+    rules.broken(fmt::format("model.n_kv_heads {} is more than model.n_heads {}", m.n_kv_heads, m.n_heads));
   }
   if (m.n_kv_heads > 0 && m.n_heads % m.n_kv_heads != 0) {
-    refuse(source,
-           fmt::format("model.n_kv_heads {} does not divide model.n_heads {}: query heads share key heads evenly",
-                       m.n_kv_heads, m.n_heads));
+    rules.broken(fmt::format("model.n_kv_heads {} does not divide model.n_heads {}: query heads share key heads evenly",
+                             m.n_kv_heads, m.n_heads));
   }
 }
 
-void check_positions(const ModelConfig& m, std::string_view source) {
+void check_positions(const ModelConfig& m, Rules& rules) {
   const Index head_width = m.d_model / m.n_heads;
   if (m.position == PositionKind::rope && head_width % 2 != 0) {
-    refuse(source,
-           fmt::format("model.position \"rope\" turns pairs of features, but a head is {} wide: model.d_model {} / "
-                       "model.n_heads {}",
-                       head_width, m.d_model, m.n_heads));
+    rules.broken(
+        fmt::format("model.position \"rope\" turns pairs of features, but a head is {} wide: model.d_model {} / "
+                    "model.n_heads {}",
+                    head_width, m.d_model, m.n_heads));
   }
   if (m.position == PositionKind::sinusoidal && m.d_model % 2 != 0) {
-    refuse(source,
-           fmt::format("model.position \"sinusoidal\" fills pairs of features, but model.d_model is {}", m.d_model));
+    rules.broken(
+        fmt::format("model.position \"sinusoidal\" fills pairs of features, but model.d_model is {}", m.d_model));
   }
 }
 
 }  // namespace
 
-void validate(const Config& config, std::string_view source) {
-  check_ranges(config, source);
-  check_heads(config.model, source);
-  check_positions(config.model, source);
+std::vector<std::string> broken_rules(const Config& config, std::string_view source) {
+  Rules rules(source);
+  check_ranges(config, rules);
+  if (!rules.all_hold()) return rules.take();  // the products below hold for values within their ranges only
+  check_heads(config.model, rules);
+  check_positions(config.model, rules);
 
   const OptimizerConfig& o = config.optimizer;
   // A schedule that never falls does not look at min_lr.
   if (config.schedule.kind != ScheduleKind::constant && o.min_lr > o.lr) {
-    refuse(source,
-           fmt::format("optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls", o.min_lr, o.lr));
+    rules.broken(
+        fmt::format("optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls", o.min_lr, o.lr));
   }
   const TrainConfig& t = config.train;
   // At most 2^52, by the ranges of the three.
   const Index tokens = t.batch_size * t.accumulation * config.model.context;
   if (tokens > most_tokens_an_update) {
-    refuse(source, fmt::format("train.batch_size {} x train.accumulation {} x model.context {} is {} tokens an update, "
-                               "at most {} are allowed",
-                               t.batch_size, t.accumulation, config.model.context, tokens, most_tokens_an_update));
+    rules.broken(
+        fmt::format("train.batch_size {} x train.accumulation {} x model.context {} is {} tokens an update, "
+                    "at most {} are allowed",
+                    t.batch_size, t.accumulation, config.model.context, tokens, most_tokens_an_update));
   }
+  return rules.take();
+}
+
+void validate(const Config& config, std::string_view source) {
+  const std::vector<std::string> broken = broken_rules(config, source);
+  if (!broken.empty()) throw ConfigError(broken.front());
 }
 
 Config resolve(Config config) {

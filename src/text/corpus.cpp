@@ -3,78 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
 
+#include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/text/encoding_check.h"
+#include "text/folder_walk.h"
 
 namespace handgrad {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A file to be read, and the size that it has now.
-struct Source {
-  fs::path path;
-  std::uintmax_t size_bytes;
-};
-
-[[noreturn]] void cannot_read(const fs::path& path, const std::error_code& reason) {
-  throw DataError(fmt::format("cannot read {}: {}", path.string(), reason.message()));
-}
-
-bool is_text_name(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+// What a shell would have expanded, or Windows read as folders, is part of the name here.
+std::string name_hint(const std::string& path) {
+  if (path.find('\\') != std::string::npos)
+    return "; a backslash is part of the name: folders are separated by slashes";
+  if (path.find("/~") != std::string::npos || path.starts_with("~") || path.find_first_of("*?$") != std::string::npos) {
+    return "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";
   }
-  constexpr std::array<std::string_view, 3> known = {".txt", ".md", ".text"};
-  return std::find(known.begin(), known.end(), extension) != known.end();
+  return "";
 }
 
-std::uintmax_t size_of(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error) cannot_read(path, error);
-  return size;
-}
-
-std::vector<Source> text_files_below(const fs::path& folder) {
-  std::vector<Source> found;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error);
-  if (error) cannot_read(folder, error);
-  // increment() goes past what it cannot open only by ending the walk: the error names the folder to look in.
-  for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    const fs::path path = entry->path();
-    if (is_text_name(path) && entry->is_regular_file(error)) found.push_back({path, size_of(path)});
-    error.clear();
-  }
-  if (error) throw DataError(fmt::format("cannot read all folders below {}: {}", folder.string(), error.message()));
-  std::sort(found.begin(), found.end(),
-            [](const Source& a, const Source& b) { return a.path.string() < b.path.string(); });
-  return found;
-}
-
-std::vector<Source> sources_of(const fs::path& path) {
+std::vector<SourceFile> sources_of(const fs::path& path, PassedOver& passed_over) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
-    throw DataError(fmt::format("no such file or folder: {}", path.string()));
+    throw DataError(fmt::format("no such file or folder: {}{}", path.string(), name_hint(path.string())));
   }
   if (error) cannot_read(path, error);
   if (fs::is_directory(status)) {
-    std::vector<Source> found = text_files_below(path);
+    std::vector<SourceFile> found = text_files_below(path, passed_over);
     if (found.empty()) {
       throw DataError(fmt::format("no text in folder {}: no file below it ends in .txt, .md or .text", path.string()));
     }
-    if (std::all_of(found.begin(), found.end(), [](const Source& s) { return s.size_bytes == 0; })) {
+    if (std::all_of(found.begin(), found.end(), [](const SourceFile& s) { return s.size_bytes == 0; })) {
       throw DataError(fmt::format("no text in folder {}: all {} text files are empty", path.string(), found.size()));
     }
     return found;
@@ -83,12 +50,12 @@ std::vector<Source> sources_of(const fs::path& path) {
   if (!fs::is_regular_file(status)) {
     throw DataError(fmt::format("not a regular file or folder: {}", path.string()));
   }
-  const std::uintmax_t size = size_of(path);
+  const std::uintmax_t size = file_size_of(path);
   if (size == 0) throw DataError(fmt::format("empty file: {}", path.string()));
   return {{path, size}};
 }
 
-void append_file(const Source& source, std::string& text) {
+void append_file(const SourceFile& source, std::string& text) {
   errno = 0;
   std::ifstream file(source.path, std::ios::binary);
   if (!file) cannot_read(source.path, {errno, std::generic_category()});
@@ -109,35 +76,89 @@ void append_file(const Source& source, std::string& text) {
 
 Corpus read_corpus(std::span<const std::string> paths) {
   if (paths.empty()) throw DataError("no text files given");
-  std::vector<Source> sources;
+  Corpus corpus;
+  std::vector<SourceFile> sources;
   for (const std::string& path : paths) {
-    for (Source& source : sources_of(path)) sources.push_back(std::move(source));
+    for (SourceFile& source : sources_of(path, corpus.passed_over)) sources.push_back(std::move(source));
   }
   constexpr auto limit = static_cast<std::uintmax_t>(std::numeric_limits<std::ptrdiff_t>::max());
   std::uintmax_t total = 0;
-  for (const Source& source : sources) {
+  for (const SourceFile& source : sources) {
     if (source.size_bytes > limit - total) throw ResourceError("text files: more bytes than can be addressed", limit);
     total += source.size_bytes;
   }
-  Corpus corpus;
   try {
     corpus.text.reserve(static_cast<std::size_t>(total));
   } catch (const std::exception&) {  // bad_alloc or length_error
     throw ResourceError(fmt::format("text files: no memory for {} bytes", total), total);
   }
-  for (const Source& source : sources) {
+  for (const SourceFile& source : sources) {
     append_file(source, corpus.text);
     corpus.files.push_back({source.path.string(), static_cast<Index>(source.size_bytes)});
   }
   return corpus;
 }
 
-void check_utf8(const Corpus& corpus) {
+namespace {
+
+// Calls f(file, its text) for every file.
+template <class F>
+void for_each_file(const Corpus& corpus, F f) {
   std::string_view rest = corpus.text;
   for (const CorpusFile& file : corpus.files) {
-    check_utf8(rest.substr(0, static_cast<std::size_t>(file.size_bytes)), file.path);
+    f(file, rest.substr(0, static_cast<std::size_t>(file.size_bytes)));
     rest.remove_prefix(static_cast<std::size_t>(file.size_bytes));
   }
+}
+
+std::string counted(Index count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace
+
+void check_utf8(const Corpus& corpus) {
+  for_each_file(corpus,
+                [](const CorpusFile& file, std::string_view text) { check_encoding(text, file.path, file.path); });
+}
+
+std::string describe_files(const Corpus& corpus) {
+  std::string text = fmt::format("{}, {}", counted(static_cast<Index>(corpus.files.size()), "file", "files"),
+                                 counted(static_cast<Index>(corpus.text.size()), "byte", "bytes"));
+  const PassedOver& p = corpus.passed_over;
+  std::vector<std::string> parts;
+  const auto add = [&](Index count, std::string_view one, std::string_view many) {
+    if (count > 0) parts.push_back(counted(count, one, many));
+  };
+  add(p.hidden, "hidden name", "hidden names");
+  add(p.other_names, "file with another ending", "files with other endings");
+  add(p.same_file, "link to a file that is read", "links to files that are read");
+  add(p.links_to_folders, "link to a folder", "links to folders");
+  add(p.runs, "run folder", "run folders");
+  add(p.not_regular, "pipe, device or broken link", "pipes, devices or broken links");
+  if (!parts.empty()) text += fmt::format("; passed over: {}", fmt::join(parts, ", "));
+  if (p.empty > 0) text += fmt::format("; {}", counted(p.empty, "of the files is empty", "of the files are empty"));
+  return text;
+}
+
+std::vector<std::string> text_notes(const Corpus& corpus) {
+  Index marked = 0, crlf = 0;
+  std::vector<std::string> notes;
+  for_each_file(corpus, [&](const CorpusFile& file, std::string_view text) {
+    marked += text.starts_with("\xEF\xBB\xBF") ? 1 : 0;
+    crlf += text.find("\r\n") != std::string_view::npos ? 1 : 0;
+    const EncodingGuess wide = guess_wide_encoding(text);
+    if (!wide.name.empty()) notes.push_back(file.path + conversion_hint(wide, file.path).replace(0, 1, ":"));
+  });
+  if (marked > 0) {
+    notes.push_back(fmt::format("{} with a byte order mark (U+FEFF), which is kept as part of the text",
+                                counted(marked, "file begins", "files begin")));
+  }
+  if (crlf > 0) {
+    notes.push_back(fmt::format("{} CRLF line ends, which are kept: the model learns to write \\r\\n",
+                                counted(crlf, "file has", "files have")));
+  }
+  return notes;
 }
 
 }  // namespace handgrad

@@ -5,6 +5,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/hash.h"
 #include "handgrad/text/corpus.h"
+#include "handgrad/text/unknown_characters.h"
 #include "handgrad/text/windows.h"
 
 namespace handgrad {
@@ -12,13 +13,8 @@ namespace {
 
 using SharedTokens = std::shared_ptr<const std::vector<TokenId>>;
 
-// `source` says in messages where the text comes from.
-SharedTokens encode(const Tokenizer& tokenizer, std::string_view text, std::string_view source) {
-  try {
-    return std::make_shared<const std::vector<TokenId>>(tokenizer.encode(text));
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", source, error.what()));
-  }
+SharedTokens encode(const Tokenizer& tokenizer, const Corpus& corpus, std::string_view key) {
+  return std::make_shared<const std::vector<TokenId>>(encode_corpus(tokenizer, corpus, key));
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const Config& config, std::string_view text) {
@@ -26,11 +22,25 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Config& config, std::string
   return make_char_tokenizer(text);
 }
 
-// Characters of files are checked file by file, so that a fault is named with the file that has it.
-std::string read_text(const std::vector<std::string>& paths, bool characters) {
-  Corpus corpus = read_corpus(paths);
-  if (characters) check_utf8(corpus);
-  return std::move(corpus.text);
+// The files of a key. A text moves, and a config names one that its reader may not have: the key is part of the
+// message.
+Corpus read_part(const std::vector<std::string>& paths, std::string_view key, bool characters) {
+  try {
+    Corpus corpus = read_corpus(paths);
+    if (characters) check_utf8(corpus);
+    return corpus;
+  } catch (const DataError& error) {
+    const std::string what = error.what();
+    if (!what.starts_with("no such file")) throw;
+    throw DataError(fmt::format("{}; --set {}='[\"FILE\"]' names another", what, key));
+  }
+}
+
+std::vector<std::string> report_of(const Corpus& corpus, std::string_view key) {
+  std::vector<std::string> report = text_notes(corpus);
+  for (std::string& line : report) line = fmt::format("note: {}", line);
+  report.insert(report.begin(), fmt::format("{}: {}", key, describe_files(corpus)));
+  return report;
 }
 
 std::uint64_t fingerprint_of(const TokenSplit& split) {
@@ -42,17 +52,22 @@ std::uint64_t fingerprint_of(const TokenSplit& split) {
 DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenizer> tokenizer) {
   if (config.data.files.empty()) throw ConfigError("data.files: at least one file or folder is needed, got none");
   const bool characters = tokenizer ? tokenizer->name() == "char" : config.tokenizer.kind == TokenizerKind::character;
-  const std::string text = read_text(config.data.files, characters);
-  if (config.data.validation_files.empty()) return from_text(config, text, std::move(tokenizer));
   DataSource source;
-  source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, text);
-  source.tokens_ = encode(*source.tokenizer_, text, "data.files");
-  source.validation_tokens_ =
-      encode(*source.tokenizer_, read_text(config.data.validation_files, characters), "data.validation_files");
-  const TokenSplit split = split_as_given(*source.tokens_, *source.validation_tokens_, config.model.context);
-  source.train_ = split.train;
-  source.validation_ = split.validation;
-  source.fingerprint_ = fingerprint_of(split);
+  {
+    const Corpus corpus = read_part(config.data.files, "data.files", characters);
+    source.report_ = report_of(corpus, "data.files");
+    source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, corpus.text);
+    source.tokens_ = encode(*source.tokenizer_, corpus, "data.files");
+  }
+  if (config.data.validation_files.empty()) {
+    source.split(split_by_fraction(*source.tokens_, config.data.validation_fraction, config.model.context));
+    return source;
+  }
+  const Corpus corpus = read_part(config.data.validation_files, "data.validation_files", characters);
+  const std::vector<std::string> report = report_of(corpus, "data.validation_files");
+  source.report_.insert(source.report_.end(), report.begin(), report.end());
+  source.validation_tokens_ = encode(*source.tokenizer_, corpus, "data.validation_files");
+  source.split(split_as_given(*source.tokens_, *source.validation_tokens_, config.model.context));
   return source;
 }
 
@@ -60,12 +75,15 @@ DataSource DataSource::from_text(const Config& config, std::string_view text,
                                  std::shared_ptr<const Tokenizer> tokenizer) {
   DataSource source;
   source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, text);
-  source.tokens_ = encode(*source.tokenizer_, text, "data.files");
-  const TokenSplit split = split_by_fraction(*source.tokens_, config.data.validation_fraction, config.model.context);
-  source.train_ = split.train;
-  source.validation_ = split.validation;
-  source.fingerprint_ = fingerprint_of(split);
+  source.tokens_ = std::make_shared<const std::vector<TokenId>>(encode_text(*source.tokenizer_, text, "data.files"));
+  source.split(split_by_fraction(*source.tokens_, config.data.validation_fraction, config.model.context));
   return source;
+}
+
+void DataSource::split(const TokenSplit& parts) {
+  train_ = parts.train;
+  validation_ = parts.validation;
+  fingerprint_ = fingerprint_of(parts);
 }
 
 }  // namespace handgrad

@@ -11,11 +11,14 @@
 #include <numeric>
 
 #include "command.h"
+#include "config_path.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/random.h"
 #include "handgrad/text/windows.h"
 #include "handgrad/train/trainer.h"
+#include "numbers.h"
+#include "progress.h"
 
 namespace handgrad::cli {
 namespace {
@@ -60,7 +63,7 @@ Material material_of(const Config& config, bool random, Index sequences, Index l
 
 class ProgressLine {
  public:
-  explicit ProgressLine(bool quiet) : on_(!quiet && isatty(STDERR_FILENO) == 1) {}
+  explicit ProgressLine(bool quiet) : on_(!quiet && draws_over_lines(STDERR_FILENO)) {}
   ~ProgressLine() {
     if (on_) fmt::print(stderr, "\r\033[K");
   }
@@ -117,8 +120,8 @@ int run_audit(const Arguments& arguments) {
   options.add_options()("entries", "Entries of each parameter tensor, or all",
                         cxxopts::value<std::string>()->default_value("16"),
                         "N|all")("random", "Random tokens instead of the config's text")(
-      "tokens", "Tokens of a sequence, at most", cxxopts::value<Index>()->default_value("64"), "N")(
-      "sequences", "Sequences", cxxopts::value<Index>()->default_value("2"), "N")(
+      "tokens", "Tokens of a sequence, at most", cxxopts::value<std::string>()->default_value("64"), "N")(
+      "sequences", "Sequences", cxxopts::value<std::string>()->default_value("2"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
       "config", "", cxxopts::value<std::string>());
@@ -126,25 +129,14 @@ int run_audit(const Arguments& arguments) {
   const Parsed parsed = parse(options, "audit", arguments);
   if (parsed.help) return done;
   const std::string path =
-      required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help");
+      config_path(required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help"));
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
   AuditOptions audit;
   const std::string entries = parsed.values["entries"].as<std::string>();
-  if (entries != "all") {
-    const bool number = !entries.empty() && entries.size() < 10 &&
-                        std::all_of(entries.begin(), entries.end(), [](char c) { return c >= '0' && c <= '9'; });
-    audit.entries = number ? std::stoll(entries) : 0;
-    if (audit.entries < 1)
-      throw UsageError(fmt::format("audit: --entries: expected a count from 1, or all; got \"{}\"", entries));
-  } else {
-    audit.entries = 0;
-  }
-  const Index length = parsed.values["tokens"].as<Index>(), sequences = parsed.values["sequences"].as<Index>();
-  if (length < 1 || length > 65536)
-    throw UsageError(fmt::format("audit: --tokens: expected 1 to 65536, got {}", length));
-  if (sequences < 1 || sequences > 1024)
-    throw UsageError(fmt::format("audit: --sequences: expected 1 to 1024, got {}", sequences));
+  audit.entries = entries == "all" ? 0 : read_integer("--entries (a number, or all)", entries, 1, 999'999'999);
+  const Index length = read_integer("--tokens", parsed.values["tokens"].as<std::string>(), 1, 65536);
+  const Index sequences = read_integer("--sequences", parsed.values["sequences"].as<std::string>(), 1, 1024);
   const ParsedConfig config = load_config(path, overrides);
   validate(config.config, path);
   const ThreadScope scope(wanted_threads(parsed.values));
@@ -155,8 +147,9 @@ int run_audit(const Arguments& arguments) {
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
     const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} sequences of {} {} tokens{}, vocabulary {}\n", path, sequences, m.length,
-               parsed.values.count("random") > 0 ? "random" : "training", part, m.model.vocab_size);
+    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}\n", path, counted(sequences, "sequence"), m.length,
+               parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
+               m.model.vocab_size);
     std::fflush(stdout);
   }
   AuditReport report;

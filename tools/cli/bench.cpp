@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "config_path.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/core/tensor.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
+#include "numbers.h"
 
 namespace handgrad::cli {
 namespace {
@@ -144,7 +146,8 @@ int run_bench(const Arguments& arguments) {
       "bench",
       "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
       "CONFIG");
-  options.add_options()("steps", "Steps, the two left out included", cxxopts::value<Index>()->default_value("20"), "N")(
+  options.add_options()("steps", "Steps, 3 or more: the two left out are included",
+                        cxxopts::value<std::string>()->default_value("20"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
       "config", "", cxxopts::value<std::string>());
@@ -152,10 +155,8 @@ int run_bench(const Arguments& arguments) {
   const Parsed parsed = parse(options, "bench", arguments);
   if (parsed.help) return done;
   const std::string path =
-      required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help");
-  const Index steps = parsed.values["steps"].as<Index>();
-  if (steps < 3)
-    throw UsageError(fmt::format("bench: --steps: expected 3 or more (the first two are left out), got {}", steps));
+      config_path(required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help"));
+  const Index steps = read_integer("--steps", parsed.values["steps"].as<std::string>(), 3, 1'000'000);
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
   ParsedConfig config = load_config(path, overrides);
@@ -169,9 +170,10 @@ int run_bench(const Arguments& arguments) {
   const ThreadScope scope(threads);
   const auto result = measure(resolve(config.config), steps, threads);
   if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
-    fmt::print("{} parameters, {} threads, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
-               result["parameters"].get<Index>(), threads, gemm_kernel_name(), result["median_step_ms"].get<double>(),
-               result["min_step_ms"].get<double>(), result["tokens_per_s"].get<double>());
+    fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
+               result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),
+               result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
+               result["tokens_per_s"].get<double>());
     fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());
     for (const auto& [rows, cols, inner] : peak_shapes) fmt::print(" {}x{}x{}", rows, cols, inner);
     fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),

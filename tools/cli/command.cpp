@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "console.h"
-#include "handgrad/core/files.h"
+#include "escape.h"
+#include "handgrad/config/describe.h"
+#include "handgrad/core/output_file.h"
+#include "numbers.h"
 
 namespace handgrad::cli {
 
@@ -15,29 +20,70 @@ cxxopts::Options make_options(const std::string& command, const std::string& pur
   cxxopts::Options options("handgrad " + command, purpose);
   options.custom_help("[OPTION]...").positional_help(positional_help).set_width(100);
   options.add_options()("h,help", "Show this help")(
-      "threads", "Threads (default: OMP_NUM_THREADS, else the cores allowed)", cxxopts::value<int>(), "N")(
+      "threads", "Threads (default: OMP_NUM_THREADS, else the cores allowed)", cxxopts::value<std::string>(), "N")(
       "q,quiet", "Print nothing but results and errors");
   return options;
 }
 
 namespace {
 
-// cxxopts tells the value that it cannot read as a number, but not the option: the first whose value it refuses alone.
-std::string malformed_value(cxxopts::Options& options, const Arguments& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& option = arguments[i];
-    const bool joined = option.find('=') != std::string::npos;
-    if (!option.starts_with("-") || (!joined && i + 1 == arguments.size())) continue;
-    const char* argv[] = {"handgrad", option.c_str(), joined ? nullptr : arguments[i + 1].c_str()};
-    try {
-      options.parse(joined ? 2 : 3, argv);
-    } catch (const cxxopts::exceptions::incorrect_argument_type&) {
-      return joined ? fmt::format("{}: expected a number", option)
-                    : fmt::format("{}: expected a number, got \"{}\"", option, arguments[i + 1]);
-    } catch (const cxxopts::exceptions::exception&) {
-    }
+using Details = cxxopts::HelpOptionDetails;
+
+const std::vector<Details>& details(const cxxopts::Options& options) { return options.group_help("").options; }
+
+std::string long_name(const Details& option) { return option.l.empty() ? option.s : option.l.front(); }
+
+[[noreturn]] void refuse(const std::string& command, const std::string& problem) {
+  throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, problem, command));
+}
+
+// cxxopts puts the name of the option at fault between curly quotes.
+std::string name_in(const std::string& message) {
+  constexpr std::string_view open = "\u2018", close = "\u2019";
+  const std::size_t begin = message.find(open), end = message.find(close);
+  if (begin == std::string::npos || end == std::string::npos) return message;
+  const std::string name = message.substr(begin + open.size(), end - begin - open.size());
+  return (name.size() == 1 ? "-" : name.starts_with("-") ? "" : "--") + escaped(name);
+}
+
+std::string nearest_option(const cxxopts::Options& options, const std::string& wrong) {
+  std::vector<std::string> names;
+  for (const Details& option : details(options)) {
+    if (!option.desc.empty()) names.push_back("--" + long_name(option));
   }
-  return "a number was expected";
+  const auto begins = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(wrong); });
+  const std::string nearest = wrong.size() > 3 && begins != names.end() ? *begins : nearest_name(wrong, names);
+  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
+}
+
+// A list (--set, --data) may be given more than once, and a flag may be repeated. Of any other option one value would
+// be dropped.
+void check_given_once(const cxxopts::Options& options, const std::string& command, const cxxopts::ParseResult& values) {
+  std::map<std::string, std::string> first;
+  for (const cxxopts::KeyValue& given : values.arguments()) {
+    const auto option = std::find_if(details(options).begin(), details(options).end(),
+                                     [&](const Details& d) { return long_name(d) == given.key(); });
+    if (option == details(options).end() || option->is_container || option->is_boolean) continue;
+    const auto [earlier, is_new] = first.emplace(given.key(), given.value());
+    if (is_new) continue;
+    refuse(command, fmt::format("--{} is given twice, {} and {}: one value is expected", given.key(),
+                                quoted_excerpt(earlier->second), quoted_excerpt(given.value())));
+  }
+}
+
+// "--json FILE" reads FILE as a positional argument, which then displaces the one that was meant.
+std::string json_hint(const Arguments& arguments) {
+  const auto json = std::find(arguments.begin(), arguments.end(), "--json");
+  if (json == arguments.end() || json + 1 == arguments.end() || (json + 1)->starts_with("-")) return "";
+  return fmt::format("; a file for --json is given with an equals sign: --json={}", escaped(*(json + 1)));
+}
+
+std::string help_of(const cxxopts::Options& options) {
+  std::string help = options.help();
+  constexpr std::string_view empty_value = "(=)";  // the implicit value of --json
+  for (std::size_t at; (at = help.find(empty_value)) != std::string::npos;)
+    help.replace(at, empty_value.size() + 1, "]   ");
+  return help;
 }
 
 }  // namespace
@@ -48,18 +94,23 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
   try {
     Parsed parsed{options.parse(static_cast<int>(argv.size()), argv.data())};
     if (parsed.values.count("help") > 0) {
-      fmt::print("{}\n", options.help());
+      fmt::print("{}\n", help_of(options));
       parsed.help = true;
-    } else if (!parsed.values.unmatched().empty()) {
-      throw UsageError(fmt::format("{}: unexpected argument \"{}\"; see handgrad {} --help", command,
-                                   parsed.values.unmatched().front(), command));
+      return parsed;
+    }
+    check_given_once(options, command, parsed.values);
+    if (!parsed.values.unmatched().empty()) {
+      refuse(command, fmt::format("unexpected argument {}{}", quoted_excerpt(parsed.values.unmatched().front()),
+                                  json_hint(arguments)));
     }
     return parsed;
-  } catch (const cxxopts::exceptions::incorrect_argument_type&) {
-    throw UsageError(
-        fmt::format("{}: {}; see handgrad {} --help", command, malformed_value(options, arguments), command));
+  } catch (const cxxopts::exceptions::no_such_option& error) {
+    const std::string name = name_in(error.what());
+    refuse(command, fmt::format("there is no option {}{}", name, nearest_option(options, name)));
+  } catch (const cxxopts::exceptions::missing_argument& error) {
+    refuse(command, fmt::format("{}: a value is expected", name_in(error.what())));
   } catch (const cxxopts::exceptions::exception& error) {
-    throw UsageError(fmt::format("{}: {}; see handgrad {} --help", command, error.what(), command));
+    refuse(command, escaped(error.what()));
   }
 }
 
@@ -75,14 +126,12 @@ bool is_thread_list(std::string_view text) {
 
 int wanted_threads(const cxxopts::ParseResult& values) {
   constexpr int most = 1024;
-  if (values.count("threads") == 0) {
-    const char* text = std::getenv("OMP_NUM_THREADS");
-    const int threads = text != nullptr && is_thread_list(text) ? thread_count() : available_cores();
-    if (threads > most) throw UsageError(fmt::format("OMP_NUM_THREADS: expected 1 to {}, got {}", most, threads));
-    return threads;
+  if (values.count("threads") > 0) {
+    return static_cast<int>(read_integer("--threads", values["threads"].as<std::string>(), 1, most));
   }
-  const int threads = values["threads"].as<int>();
-  if (threads < 1 || threads > most) throw UsageError(fmt::format("--threads: expected 1 to {}, got {}", most, threads));
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text != nullptr && is_thread_list(text) ? thread_count() : available_cores();
+  if (threads > most) throw UsageError(fmt::format("OMP_NUM_THREADS: expected 1 to {}, got {}", most, threads));
   return threads;
 }
 
@@ -95,9 +144,14 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json) {
   const std::string file = values["json"].as<std::string>();
   if (file.empty() || file == "-") {
     fmt::print("{}\n", json);
-  } else {
-    write_durably(posix_files(), file, json + "\n");
+    return;
   }
+  std::fflush(stdout);  // FILE may be standard output under another name
+  write_output(posix_files(), file, json + "\n");
+}
+
+std::string counted(Index count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 void note(const std::string& text) { say_error(text + "\n"); }

@@ -44,7 +44,8 @@ int run_config(const Arguments& arguments);
 cxxopts::Options make_options(const std::string& command, const std::string& purpose,
                               const std::string& positional_help);
 
-/// Parses; prints the help and returns false if it was asked for. Throws UsageError.
+/// Parses; prints the help if it was asked for. Options take their values as text (numbers.h reads numbers). An option
+/// that takes one value may be given once. Throws UsageError.
 struct Parsed {
   cxxopts::ParseResult values;
   bool help = false;
@@ -60,8 +61,11 @@ bool is_thread_list(std::string_view text);
 /// The one positional argument, or UsageError.
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what);
 
-/// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE.
+/// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE, as write_output does.
 void write_json(const cxxopts::ParseResult& values, const std::string& json);
+
+/// "1 token", "2 tokens".
+std::string counted(Index count, const std::string& what);
 
 /// Warnings and notes to stderr, one line.
 void note(const std::string& text);

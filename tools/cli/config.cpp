@@ -1,15 +1,78 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "command.h"
+#include "config_path.h"
+#include "escape.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
+#include "handgrad/train/trainer.h"
 
 namespace handgrad::cli {
+namespace {
+
+// Every block has the same shapes: two small models tell the size of one of any depth.
+Index count_parameters(ModelConfig model) {
+  const Index layers = model.n_layers;
+  const auto count = [&model](Index depth) {
+    model.n_layers = depth;
+    return CausalLm<float>(model).store().scalar_count();
+  };
+  const Index one = count(1);
+  return layers == 1 ? one : one + (layers - 1) * (count(2) - one);
+}
+
+// What a run of the config amounts to, as TOML comments. The vocabulary is the config's or its text's.
+std::string facts(const Config& config) {
+  const TrainConfig& t = config.train;
+  const Index tokens = t.batch_size * t.accumulation * config.model.context;
+  std::string text =
+      fmt::format("# {} a step ({} x {} sequences of {}), {} in {}\n", counted(tokens, "token"), t.batch_size,
+                  t.accumulation, config.model.context, counted(tokens * t.steps, "token"), counted(t.steps, "step"));
+  Config resolved = resolve(config);
+  if (resolved.model.vocab_size == 0 && config.tokenizer.kind == TokenizerKind::byte) resolved.model.vocab_size = 256;
+  try {
+    if (resolved.model.vocab_size == 0) {
+      const DataSource source = DataSource::load(config);
+      for (const std::string& line : source.report()) text += fmt::format("# {}\n", escaped(line));
+      resolved = completed(config, source.tokenizer());
+    }
+    const Index parameters = count_parameters(resolved.model);
+    return text + fmt::format("# {} parameters, about {:.0f} MB of memory to train\n", parameters,
+                              std::ceil(static_cast<double>(expected_memory_bytes(resolved, parameters)) / 1e6));
+  } catch (const Error& error) {
+    return text + fmt::format("# parameters and memory are not known: {}\n", escaped(error.what()));
+  }
+}
+
+int explain(const cxxopts::ParseResult& values) {
+  const std::string only = values.count("file") > 0 ? values["file"].as<std::string>() : "";
+  const bool markdown = values.count("markdown") > 0;
+  if (markdown && !only.empty()) {
+    throw UsageError(fmt::format("config explain --markdown: unexpected argument {}", quoted_excerpt(only)));
+  }
+  fmt::print("{}", markdown ? explain_config_markdown() : explain_config(only));
+  return done;
+}
+
+int check(const std::string& path, const std::vector<std::string>& overrides) {
+  const std::vector<std::string> problems = config_problems(path, overrides);
+  for (const std::string& problem : problems) note("error: " + problem);
+  if (!problems.empty()) return usage;
+  const Config config = load_config(path, overrides).config;
+  fmt::print("{}{}", facts(config), to_toml(resolve(config)));
+  return done;
+}
+
+}  // namespace
 
 int run_config(const Arguments& arguments) {
-  cxxopts::Options options =
-      make_options("config", "Explains the keys of a config, or checks a file.", "explain [KEY | TABLE] | check FILE");
+  cxxopts::Options options = make_options(
+      "config",
+      "Explains the keys of a config, or checks a file: all that is wrong with it, or every key and what a run takes.",
+      "explain [KEY | TABLE | WORD] | check FILE");
   options.add_options()("markdown", "explain: as Markdown")("set", "check: set a key; may be repeated",
                                                             cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "what", "", cxxopts::value<std::string>())("file", "", cxxopts::value<std::string>());
@@ -18,23 +81,16 @@ int run_config(const Arguments& arguments) {
   if (parsed.help) return done;
   const std::string what =
       required_argument(parsed.values, "what", "config: explain, or check FILE; see handgrad config --help");
-  if (what == "explain") {
-    const std::string only = parsed.values.count("file") > 0 ? parsed.values["file"].as<std::string>() : "";
-    if (parsed.values.count("markdown") > 0 && !only.empty()) {
-      throw UsageError(fmt::format("config explain --markdown: unexpected argument \"{}\"", only));
-    }
-    fmt::print("{}",
-               only.empty() && parsed.values.count("markdown") > 0 ? explain_config_markdown() : explain_config(only));
-    return done;
+  if (what == "explain") return explain(parsed.values);
+  if (what != "check") {
+    const std::string nearest = nearest_name(what, {"explain", "check"});
+    throw UsageError(fmt::format("config: explain, or check FILE; got {}{}", quoted_excerpt(what),
+                                 nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
-  if (what != "check") throw UsageError(fmt::format("config: explain, or check FILE; got \"{}\"", what));
   const std::string file = required_argument(parsed.values, "file", "config check: a FILE is needed");
   std::vector<std::string> overrides;
   if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
-  const ParsedConfig config = load_config(file, overrides);
-  validate(config.config, file);
-  fmt::print("{}", to_toml(resolve(config.config)));
-  return done;
+  return check(config_path(file), overrides);
 }
 
 }  // namespace handgrad::cli

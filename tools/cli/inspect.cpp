@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/core/files.h"
+#include "handgrad/core/output_file.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/reseal.h"
 #include "handgrad/train/trainer.h"
@@ -110,7 +110,7 @@ int run_inspect(const Arguments& arguments) {
       required_argument(parsed.values, "file", "inspect: a FILE is needed; see handgrad inspect --help");
   if (parsed.values.count("verify") > 0) return verify(path);
   if (parsed.values.count("reseal") > 0) {
-    const bool sealed = reseal(posix_files(), path);
+    const bool sealed = reseal(posix_files(), link_target(path));
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }

@@ -13,6 +13,8 @@
 
 #include "command.h"
 #include "console.h"
+#include "escape.h"
+#include "handgrad/config/describe.h"
 #include "handgrad/core/files.h"
 #include "signals.h"
 #include "terminal.h"
@@ -64,7 +66,11 @@ int dispatch(const Arguments& arguments) {
   const auto* found =
       std::find_if(std::begin(commands), std::end(commands), [&](const Command& c) { return arguments[0] == c.name; });
   if (found == std::end(commands)) {
-    throw UsageError(fmt::format("there is no command \"{}\"; see handgrad --help", arguments[0]));
+    std::vector<std::string> names;
+    for (const Command& c : commands) names.emplace_back(c.name);
+    const std::string nearest = nearest_name(arguments[0], names);
+    throw UsageError(fmt::format("there is no command {}{}; see handgrad --help", quoted_excerpt(arguments[0]),
+                                 nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   return found->run({arguments.begin() + 1, arguments.end()});
 }

@@ -5,20 +5,51 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
 
 namespace handgrad::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr std::size_t window_samples = 20;
+constexpr double sample_interval_s = 0.1;
+constexpr double redraw_interval_s = 0.1;
+constexpr std::size_t widest_bar = 30, narrowest_bar = 8;
 
-double seconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
+// Read for every drawing: the window may change its size.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+}  // namespace
+
+bool draws_over_lines(int file) {
+  if (isatty(file) != 1 || !is_set("TERM") || is_set("NO_COLOR") || is_set("INSIDE_EMACS")) return false;
+  const std::string_view terminal = std::getenv("TERM");
+  return terminal != "dumb" && !terminal.starts_with("emacs");
+}
+
+namespace {
+
+// A part of the bar. Parts of the highest rank are the first to go where there is no room.
+struct Part {
+  std::string text;
+  int rank = 0;
+};
+
+std::size_t columns_of(const std::vector<Part>& parts) {
+  std::size_t columns = 0;
+  for (const Part& part : parts) columns += part.text.size() + (columns == 0 ? 0 : 2);
+  return columns;
 }
 
 }  // namespace
@@ -31,75 +62,141 @@ std::string clock_time(double seconds) {
 
 Progress::Progress(const Config& config, Index first_step, bool quiet)
     : config_(config),
-      first_step_(first_step),
       quiet_(quiet),
-      terminal_(isatty(STDOUT_FILENO) == 1),
-      started_(Clock::now()) {}
+      draws_(draws_over_lines(STDOUT_FILENO)),
+      mark_(Clock::now()),
+      first_step_(first_step) {}
 
 Progress::~Progress() { clear_bar(); }
 
-void Progress::clear_bar() {
-  if (!drawn_) return;
-  fmt::print("\r\033[K");
-  std::fflush(stdout);
-  drawn_ = false;
+double Progress::since_mark() {
+  const auto now = Clock::now();
+  return std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
 }
 
-void Progress::line(const std::string& text) {
+// The first step also takes memory and warms up: rates are counted from its end.
+void Progress::record(const StepReport& report) {
+  const double spent = since_mark();
+  if (!window_.empty()) active_s_ += spent;
+  if (window_.size() < 2 || active_s_ - window_.back().active_s >= sample_interval_s) {
+    window_.push_back({active_s_, report.tokens, report.step});
+  }
+  if (window_.size() > window_samples) window_.pop_front();
+  last_ = report;
+  if (report.skipped) return;
+  smoothed_loss_ = has_loss_ ? 0.9 * smoothed_loss_ + 0.1 * report.loss : report.loss;
+  has_loss_ = true;
+}
+
+std::string Progress::rate_text() const {
+  const double spent = active_s_ - window_.front().active_s;
+  if (spent <= 0.0) return "";
+  return fmt::format("{:.0f} tokens/s", static_cast<double>(last_.tokens - window_.front().tokens) / spent);
+}
+
+// Recent steps, and everything else as often as it has been so far.
+std::string Progress::time_left() const {
+  const double spent = active_s_ - window_.front().active_s;
+  const Index steps = last_.step - window_.front().step;
+  if (steps < 1) return "";
+  const double per_step =
+      spent / static_cast<double>(steps) + other_s_ / static_cast<double>(std::max<Index>(1, last_.step - first_step_));
+  return clock_time(per_step * static_cast<double>(config_.train.steps - last_.step)) + " left";
+}
+
+std::string Progress::bar(std::size_t room) const {
+  std::vector<Part> parts = {{fmt::format("{}/{}", last_.step, config_.train.steps), 2},
+                             {has_loss_ ? fmt::format("loss {:.4f}", smoothed_loss_) : "", 3},
+                             {fmt::format("lr {:.2e}", last_.lr), 5},
+                             {rate_text(), 4},
+                             {busy_.empty() ? time_left() : busy_, 1}};
+  std::erase_if(parts, [](const Part& part) { return part.text.empty(); });
+  while (!parts.empty() && columns_of(parts) > room) {
+    parts.erase(
+        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+  }
+  std::string text;
+  for (const Part& part : parts) text += (text.empty() ? "" : "  ") + part.text;
+  if (room < text.size() + narrowest_bar + 3) return text;
+  const std::size_t width = std::min(widest_bar, room - text.size() - 3);
+  const double share = static_cast<double>(last_.step) / static_cast<double>(config_.train.steps);
+  const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
+  return fmt::format("[{}{}] {}", std::string(filled, '='), std::string(width - filled, ' '), text);
+}
+
+void Progress::draw() {
+  if (quiet_ || !draws_ || window_.empty()) return;
+  // The last column stays free: some terminals go to the next line once it is written.
+  const std::string text = bar(terminal_width() - 1);
+  fmt::print("{}{}", clearing(), text);
+  std::fflush(stdout);
+  drawn_at_ = Clock::now();
+  drawn_columns_ = text.size();
+}
+
+// A bar that was drawn in a wider window takes more than one line by now.
+std::string Progress::clearing() const {
+  if (drawn_columns_ == 0) return "";
+  const std::size_t lines_above = (drawn_columns_ - 1) / terminal_width();
+  return fmt::format("\r{}\033[J", lines_above > 0 ? fmt::format("\033[{}A", lines_above) : "");
+}
+
+void Progress::clear_bar() {
+  if (drawn_columns_ == 0) return;
+  fmt::print("{}", clearing());
+  std::fflush(stdout);
+  drawn_columns_ = 0;
+}
+
+void Progress::print_line(const std::string& text) {
   if (quiet_) return;
   clear_bar();
   fmt::print("{}\n", text);
   std::fflush(stdout);
 }
 
-std::string Progress::bar(const StepReport& report) const {
-  const auto now = Clock::now();
-  const double rate =
-      static_cast<double>(report.tokens - tokens_at_start_) / std::max(1e-9, seconds(rate_started_, now));
-  const double per_step = seconds(started_, now) / static_cast<double>(report.step - first_step_);
-  const double left = per_step * static_cast<double>(config_.train.steps - report.step);
-  const std::string text = fmt::format(" {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tokens/s  {} left", report.step,
-                                       config_.train.steps, smoothed_loss_, report.lr, rate, clock_time(left));
-  const std::size_t room = terminal_width();
-  if (room < text.size() + 12) return text.substr(1, room > 1 ? room - 1 : 0);
-  const std::size_t width = std::min<std::size_t>(30, room - text.size() - 3);
-  const double share = static_cast<double>(report.step) / static_cast<double>(config_.train.steps);
-  const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
-  return fmt::format("[{}{}]{}", std::string(filled, '='), std::string(width - filled, ' '), text);
+void Progress::line(const std::string& text) {
+  print_line(text);
+  if (!busy_.empty()) draw();
+}
+
+void Progress::busy(const std::string& what) {
+  other_s_ += since_mark();
+  busy_ = what;
+  if (!busy_.empty()) draw();
+}
+
+bool Progress::evaluation_follows(Index step) const {
+  return step % config_.eval.every == 0 || step == config_.train.steps;
 }
 
 void Progress::on_step(const StepReport& report) {
-  const bool first = tokens_at_start_ < 0;
-  if (first) {  // the first step also takes memory and warms up: rates are counted from its end
-    tokens_at_start_ = report.tokens;
-    rate_started_ = Clock::now();
-  }
+  busy_.clear();
+  record(report);
   if (report.skipped) {
     line(fmt::format("step {}  skipped: loss {:.4g}, gradient norm {:.4g}", report.step, std::abs(report.loss),
                      std::abs(report.grad_norm)));  // the sign of a NaN means nothing; neither is below 0
-    return;
+  } else if (!draws_ &&
+             (report.step == 1 || report.step % config_.log.every == 0 || report.step == config_.train.steps)) {
+    const std::string rate = rate_text();
+    line(fmt::format("step {}  loss {:.4f}  lr {:.3e}  grad norm {:.3f}{}{}", report.step, report.loss, report.lr,
+                     report.grad_norm, rate.empty() ? "" : "  ", rate));
   }
-  smoothed_loss_ = first ? report.loss : 0.9 * smoothed_loss_ + 0.1 * report.loss;
-  if (quiet_) return;
-  if (terminal_) {
-    if (seconds(drawn_at_, Clock::now()) < 0.1 && report.step < config_.train.steps) return;
-    drawn_at_ = Clock::now();
-    fmt::print("\r{}\033[K", bar(report));
-    std::fflush(stdout);
-    drawn_ = true;
-  } else if (report.step == 1 || report.step % config_.log.every == 0 || report.step == config_.train.steps) {
-    const double spent = seconds(rate_started_, Clock::now());
-    const double rate = spent > 0 && !first ? static_cast<double>(report.tokens - tokens_at_start_) / spent : 0.0;
-    line(fmt::format("step {}  loss {:.4f}  lr {:.3e}  grad norm {:.3f}{}", report.step, report.loss, report.lr,
-                     report.grad_norm, rate > 0 ? fmt::format("  {:.0f} tokens/s", rate) : ""));
-  }
+  if (evaluation_follows(report.step)) busy_ = "evaluating";
+  const bool due = std::chrono::duration<double>(Clock::now() - drawn_at_).count() >= redraw_interval_s;
+  if (due || !busy_.empty()) draw();
 }
 
 void Progress::on_evaluation(const EvaluationReport& report) {
+  other_s_ += since_mark();
+  busy_.clear();
   line(fmt::format("step {}  validation loss {:.4f}  {:.4f} bits per byte{}", report.step, report.validation.loss,
                    report.validation.bits_per_byte, report.is_best ? "  (best)" : ""));
 }
 
-void Progress::on_save(const SaveReport& report) { line(fmt::format("saved step {}", report.step)); }
+void Progress::on_save(const SaveReport& report) {
+  other_s_ += since_mark();
+  line(fmt::format("saved step {}", report.step));
+}
 
 }  // namespace handgrad::cli

@@ -1,18 +1,9 @@
 #include "terminal.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <string_view>
+#include "progress.h"
 
 namespace handgrad::cli {
 
-bool is_capable_terminal(int descriptor) {
-  if (::isatty(descriptor) != 1) return false;
-  const char* term = std::getenv("TERM");
-  return term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
-}
-
-const char* erase_line(int descriptor) { return is_capable_terminal(descriptor) ? "\r\033[K" : ""; }
+const char* erase_line(int descriptor) { return draws_over_lines(descriptor) ? "\r\033[K" : ""; }
 
 }  // namespace handgrad::cli

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "command.h"
+#include "escape.h"
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
@@ -186,6 +187,7 @@ void print_start(const Trainer<float>& trainer, const std::string& folder, int t
   fmt::print("{} thread{}, {}, seed {}, about {:.0f} MB of memory\n", threads, threads == 1 ? "" : "s",
              gemm_kernel_name(), config.train.seed,
              std::ceil(static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6));
+  for (const std::string& line : trainer.source().report()) fmt::print("{}\n", escaped(line));
   if (trainer.loop().step > 0) fmt::print("going on after step {}\n", trainer.loop().step);
   std::fflush(stdout);
 }
@@ -213,10 +215,7 @@ std::string sample_line(const Trainer<float>& trainer) {
   options.sampling.seed = static_cast<std::uint64_t>(trainer.loop().step);
   generate_text(trainer.model(), trainer.source().tokenizer(), sample_prompt(trainer), options,
                 [&](std::string_view piece) {
-                  for (const char c : piece) {
-                    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-                    text += c == '\n' ? "\\n" : control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
-                  }
+                  text += escaped(piece);
                   return true;
                 });
   return fmt::format("step {}  sample: {}", trainer.loop().step, text);
@@ -251,7 +250,12 @@ int train(const Request& request, int threads) {
   const Index sample_every = run.trainer().config().sample.every;
   while (!run.done() && StopSignals::received() == 0) {
     const StepReport report = run.advance();
-    if (sample_every > 0 && report.step % sample_every == 0) progress.line(sample_line(run.trainer()));
+    if (sample_every > 0 && report.step % sample_every == 0) {
+      progress.busy("writing a sample");
+      const std::string sample = sample_line(run.trainer());
+      progress.busy("");
+      progress.line(sample);
+    }
   }
   if (run.done()) {
     progress.line(fmt::format("finished at step {}; best validation loss {:.4f} at step {}", run.trainer().loop().step,

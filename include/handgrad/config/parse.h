@@ -24,4 +24,8 @@ ParsedConfig load_config(const std::string& path, const std::vector<std::string>
 ParsedConfig parse_config(std::string_view toml_text, const std::string& source_name, const std::string& base_folder,
                           const std::vector<std::string>& overrides = {});
 
+/// All that is wrong with a config file and its overrides, a line each: what load_config and validate would throw one
+/// at a time. Rules across keys are looked at once every key can be read. Empty: the config is accepted.
+std::vector<std::string> config_problems(const std::string& path, const std::vector<std::string>& overrides = {});
+
 }  // namespace handgrad

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "handgrad/config/config.h"
 
@@ -9,6 +11,10 @@ namespace handgrad {
 /// Checks every range and the rules across keys (heads divide the width, ...), so that a config made by a program is
 /// held to what a file is. Throws ConfigError with the numbers; `source`, if given, opens the message.
 void validate(const Config& config, std::string_view source = {});
+
+/// Every rule that the config breaks, as validate() would say it: first ranges, and across keys if all values are
+/// within theirs.
+std::vector<std::string> broken_rules(const Config& config, std::string_view source = {});
 
 /// The config with what it leaves open filled in: n_kv_heads and d_ff. Throws nothing for a valid config.
 Config resolve(Config config);

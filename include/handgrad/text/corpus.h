@@ -15,22 +15,43 @@ struct CorpusFile {
   Index size_bytes = 0;
 };
 
+/// What folders hold that is not read: counts of entries.
+struct PassedOver {
+  Index hidden = 0;       ///< Files and folders whose names begin with a dot.
+  Index other_names = 0;  ///< Files with other endings than a text's, backups (name~) among them.
+  Index same_file = 0;    ///< Links to a file that the folder holds under another name, too.
+  Index links_to_folders = 0;
+  Index runs = 0;         ///< Run folders of handgrad.
+  Index not_regular = 0;  ///< Pipes, devices, links that lead nowhere.
+  Index empty = 0;        ///< Text files without a byte.
+};
+
 /// Text of one or more files, joined in order with nothing between, byte for byte as in the files.
 struct Corpus {
   std::string text;
   std::vector<CorpusFile> files;
+  PassedOver passed_over;
 };
 
 /// Reads files, and folders: of a folder, all files below it that end in .txt, .md or .text (in any case), in the order
-/// of their paths' bytes; links to files are followed, links to folders are not. A path given twice is read twice.
+/// of their paths' bytes, whatever the locale. Names that begin with a dot are passed over, files and folders. Links to
+/// files are followed, but no file of one folder is read twice; links to folders are not followed, and run folders not
+/// entered. A path given twice is read twice.
 ///
 /// Throws DataError, naming the path, if none is given, one is missing, cannot be read, or is neither file nor folder;
 /// if a file that is named is empty, a folder holds no such file, or all of them are empty. Throws ResourceError for
 /// more text than memory can hold.
 Corpus read_corpus(std::span<const std::string> paths);
 
-/// Throws DataError if a file of the corpus is not valid UTF-8, naming the file and the byte offset in it. A character
-/// does not continue from one file to the next.
+/// Throws DataError if a file of the corpus is not UTF-8 text, naming the file and the byte offset in it, and what the
+/// bytes look like. A character does not continue from one file to the next.
 void check_utf8(const Corpus& corpus);
+
+/// "2 files, 1200 bytes; passed over: 3 hidden, 1 link to a folder".
+std::string describe_files(const Corpus& corpus);
+
+/// What a reader of the texts would want to know before training, a line each: files that begin with a byte order mark,
+/// files with CRLF line ends, files that look like UTF-16.
+std::vector<std::string> text_notes(const Corpus& corpus);
 
 }  // namespace handgrad

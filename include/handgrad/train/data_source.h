@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "handgrad/config/config.h"
 #include "handgrad/text/tokenizer.h"
+#include "handgrad/text/windows.h"
 
 namespace handgrad {
 
@@ -22,6 +24,10 @@ class DataSource {
   static DataSource from_text(const Config& config, std::string_view text,
                               std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
+  /// For a person, a line each: which files were read, how large they are, what a folder holds besides, and what is
+  /// unusual about the texts. Empty for a text in memory.
+  const std::vector<std::string>& report() const { return report_; }
+
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   std::span<const TokenId> train() const { return train_; }
@@ -30,10 +36,13 @@ class DataSource {
   std::uint64_t fingerprint() const { return fingerprint_; }
 
  private:
+  void split(const TokenSplit& parts);
+
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const std::vector<TokenId>> tokens_, validation_tokens_;
   std::span<const TokenId> train_, validation_;
   std::uint64_t fingerprint_ = 0;
+  std::vector<std::string> report_;
 };
 
 }  // namespace handgrad
