@@ -84,6 +84,8 @@ Config completed(Config config, const Tokenizer& tokenizer) {
   return resolve(std::move(config));
 }
 
+double learning_rate(const Config& config, Index step) { return schedule_of(config).at(step); }
+
 Index expected_memory_bytes(const Config& completed, Index parameters) {
   const ModelConfig& m = completed.model;
   const Index tokens = completed.train.batch_size * m.context;

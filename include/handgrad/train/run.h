@@ -28,6 +28,7 @@ class Run {
   ~Run();
 
   Trainer<float>& trainer() { return trainer_; }
+  const Trainer<float>& trainer() const { return trainer_; }
   const std::string& folder() const { return folder_; }
   /// New names of the checkpoint files that were renamed.
   const std::vector<std::string>& set_aside() const { return set_aside_; }

@@ -143,6 +143,9 @@ class Trainer {
 /// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
 
+/// The rate of the update that follows `step` completed ones.
+double learning_rate(const Config& config, Index step);
+
 /// The optimiser that a config asks for.
 template <class S>
 std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store);
