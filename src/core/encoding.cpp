@@ -29,17 +29,25 @@ EncodingGuess by_mark(std::string_view bytes) {
 
 EncodingGuess by_nuls(std::string_view bytes) {
   if (bytes.size() < 16 || bytes.size() % 2 != 0) return {};
-  std::array<std::size_t, 4> nuls{};  // by place modulo 4
-  for (std::size_t i = 0; i < bytes.size(); ++i) nuls[i % 4] += bytes[i] == '\0' ? 1 : 0;
+  std::array<std::size_t, 4> nuls{}, lasts{};  // by place modulo 4
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    nuls[i % 4] += bytes[i] == '\0' ? 1 : 0;
+    lasts[i % 4] += bytes[i] == '\xFF' ? 1 : 0;
+  }
   const std::size_t quarter = bytes.size() / 4, all = nuls[0] + nuls[1] + nuls[2] + nuls[3];
   const auto nearly_all = [&](std::size_t count) { return 10 * count > 9 * quarter; };
   const auto nearly_none = [&](std::size_t count) { return 10 * count < quarter; };
   const std::string evidence = fmt::format("{} of its {} bytes are NUL", all, bytes.size());
   if (nearly_all(nuls[2]) && nearly_all(nuls[3]) && nearly_none(nuls[0])) return {"UTF-32LE", evidence, true};
   if (nearly_all(nuls[0]) && nearly_all(nuls[1]) && nearly_none(nuls[3])) return {"UTF-32BE", evidence, true};
-  const std::size_t even = nuls[0] + nuls[2], odd = nuls[1] + nuls[3], half = bytes.size() / 2;
-  if (10 * odd >= half && 10 * even <= odd) return {"UTF-16LE", evidence, true};
-  if (10 * even >= half && 10 * odd <= even) return {"UTF-16BE", evidence, true};
+  const auto high_bytes = [&](std::size_t high, std::size_t low) {
+    const std::size_t in_high = nuls[high] + nuls[high + 2], in_low = nuls[low] + nuls[low + 2];
+    // FF there is what 16-bit samples of sound have, for small negative values.
+    return in_high >= 4 && 10 * in_high >= bytes.size() / 2 && 10 * in_low <= in_high &&
+           10 * (lasts[high] + lasts[high + 2]) <= in_high;
+  };
+  if (high_bytes(1, 0)) return {"UTF-16LE", evidence, true};
+  if (high_bytes(0, 1)) return {"UTF-16BE", evidence, true};
   return {};
 }
 

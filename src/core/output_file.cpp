@@ -32,7 +32,8 @@ std::string end_of_links(const std::string& path) {
     if (names_an_open_file(place) || !std::filesystem::is_symlink(place, error)) return place;
     const std::filesystem::path target = std::filesystem::read_symlink(place, error);
     if (error) fail(path, error.value());
-    place = target.is_absolute() ? target.string() : folder_of(place) + "/" + target.string();
+    // A target is relative to its link's folder; a path that is absolute replaces that.
+    place = (std::filesystem::path(place).parent_path() / target).string();
   }
   fail(path, ELOOP);
 }

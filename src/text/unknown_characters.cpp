@@ -90,8 +90,7 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
                               describe_character(letter));
   }
   if (explained < unknowns.size()) {
-    text +=
-        "; leave the characters out of the text, or train a model with tokenizer.kind=byte, which has no unknown ones";
+    text += "; leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones";
   }
   return text;
 }

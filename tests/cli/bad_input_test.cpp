@@ -62,7 +62,7 @@ Case config(const std::string& text, const std::string& first_line) {
 
 TEST(BadInput, usage) {
   expect_all({
-      {{"trian"}, 2, "there is no command \"trian\"; see handgrad --help"},
+      {{"trian"}, 2, "there is no command \"trian\"; did you mean train?; see handgrad --help"},
       {{"train"}, 2, "train: a CONFIG is needed (or --resume RUN); see handgrad train --help"},
       {{"generate"}, 2, "generate: a CHECKPOINT is needed; see handgrad generate --help"},
       {{"eval"}, 2, "eval: a CHECKPOINT is needed; see handgrad eval --help"},
@@ -70,17 +70,17 @@ TEST(BadInput, usage) {
       {{"bench"}, 2, "bench: a CONFIG is needed; see handgrad bench --help"},
       {{"config"}, 2, "config: explain, or check FILE; see handgrad config --help"},
       {{"config", "check"}, 2, "config check: a FILE is needed"},
-      {{"config", "explain", "train.stepps"}, 2, "there is no key train.stepps; did you mean train.steps?"},
-      {{"config", "explain", "health_every"}, 2, "there is no table health_every; did you mean log.health_every?"},
+      {{"config", "explain", "train.stepps"}, 2, "there is no key \"train.stepps\"; did you mean train.steps?"},
+      {{"config", "explain", "modle"}, 2, "there is no key or table \"modle\"; did you mean [model]?"},
       {{"config", "explain", "--markdown", "train"}, 2, "config explain --markdown: unexpected argument \"train\""},
-      {{"config", "chekc"}, 2, "config: explain, or check FILE; got \"chekc\""},
+      {{"config", "chekc"}, 2, "config: explain, or check FILE; got \"chekc\"; did you mean check?"},
       {{"train", "tiny.toml", "more.toml"}, 2, "train: unexpected argument \"more.toml\"; see handgrad train --help"},
-      {{"train", "tiny.toml", "--sett", "a"}, 2, "train: Option ‘sett’ does not exist; see handgrad train --help"},
-      {{"train", "tiny.toml", "--set"}, 2, "train: Option ‘set’ is missing an argument; see handgrad train --help"},
-      {{"train", "tiny.toml", "--threads", "two"},
+      {{"train", "tiny.toml", "--sett", "a"},
        2,
-       "train: --threads: expected a number, got \"two\"; see handgrad train --help"},
-      {{"train", "tiny.toml", "--threads", "0"}, 2, "--threads: expected 1 to 1024, got 0"},
+       "train: there is no option --sett; did you mean --set?; see handgrad train --help"},
+      {{"train", "tiny.toml", "--set"}, 2, "train: --set: a value is expected; see handgrad train --help"},
+      {{"train", "tiny.toml", "--threads", "two"}, 2, "--threads: expected an integer from 1 to 1024, got \"two\""},
+      {{"train", "tiny.toml", "--threads", "0"}, 2, "--threads: expected an integer from 1 to 1024, got \"0\""},
       {{"train", "--resume", "auto"}, 2, "train: a CONFIG is needed (or --resume RUN); see handgrad train --help"},
       {{"train", "tiny.toml", "--resume", "auto", "--overwrite"},
        2,
@@ -89,9 +89,7 @@ TEST(BadInput, usage) {
        2,
        "tiny.toml: model.vocab_size: bench has no tokenizer, so it must be given, for example --set "
        "model.vocab_size=256"},
-      {{"bench", "tiny.toml", "--steps", "2"},
-       2,
-       "bench: --steps: expected 3 or more (the first two are left out), got 2"},
+      {{"bench", "tiny.toml", "--steps", "2"}, 2, "--steps: expected an integer from 3 to 1000000, got \"2\""},
   });
   CommandLine line;
   EXPECT_EQ(line.run({}).exit_code, 2);
@@ -107,8 +105,10 @@ TEST(BadInput, configs) {
       config("[model]\nn_layer = 2\n", "c.toml:2: model.n_layer: unknown key; did you mean model.n_layers?"),
       config("[optimizer]\nlearning_rat = 0.1\n",
              "c.toml:2: optimizer.learning_rat: unknown key; did you mean optimizer.lr?"),
-      config("[model]\nn_layers = 2.0\n", "c.toml:2: model.n_layers: expected an integer from 1 to 1024, got 2.0"),
-      config("[model]\nn_layers = \"2\"\n", "c.toml:2: model.n_layers: expected an integer from 1 to 1024, got \"2\""),
+      config("[model]\nn_layers = 2.0\n",
+             "c.toml:2: model.n_layers: expected an integer from 1 to 1024, got 2.0; write 2"),
+      config("[model]\nn_layers = \"2\"\n",
+             "c.toml:2: model.n_layers: expected an integer from 1 to 1024, got \"2\"; write 2"),
       config("[train]\nbatch_size = 0\n", "c.toml:2: train.batch_size: expected an integer from 1 to 65536, got 0"),
       config("[train]\nsteps = 10\n", "data.files: at least one file or folder is needed, got none"),
       set("model.dropout=1.5", 2, "--set model.dropout: expected a number of at least 0 and below 1, got 1.5"),
@@ -132,7 +132,8 @@ TEST(BadInput, texts) {
     return [=](const CommandLine& line) { line.write(name, content); };
   };
   expect_all({
-      set("data.files=[\"none.txt\"]", 4, "no such file or folder: DIR/none.txt"),
+      set("data.files=[\"none.txt\"]", 4,
+          "no such file or folder: DIR/none.txt; --set data.files='[\"FILE\"]' names another"),
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"}, 4, "empty file: DIR/a.txt", files("a.txt", "")},
       {{"train", "tiny.toml", "--set", "data.files=[\"texts\"]"},
        4,
@@ -186,23 +187,13 @@ TEST(BadInput, generating) {
   };
   for (const Case& c : {
            generate({"--prompt", "the Zoo"}, 4,
-                    "prompt: unknown character 'Z' (U+005A) at character 4 (byte offset 4): it is not among the 16 of "
-                    "the vocabulary"),
+                    "prompt: a character is not among the 16 of the vocabulary: 'Z' (U+005A) once (line 1, character "
+                    "5); leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones"),
            generate({"--prompt", "\xff"}, 4, "prompt: invalid UTF-8 at byte offset 0: byte 0xFF begins no character"),
            generate({"--prompt", ""}, 4, "prompt: it is empty; a model needs at least one token to go on from"),
            generate({"--prompt-file", "none"}, 4, "cannot read none: no such file or directory"),
            generate({"--prompt", "a", "--prompt-file", "-"}, 2,
                     "generate: --prompt and --prompt-file exclude each other"),
-           generate({"--temperature", "-1"}, 2, "temperature: expected a number from 0 to 1e6, got -1"),
-           generate({"--temperature", "hot"}, 2,
-                    "generate: --temperature: expected a number, got \"hot\"; see handgrad generate --help"),
-           generate({"--temperature=nan"}, 2,
-                    "generate: --temperature=nan: expected a number; see handgrad generate --help"),
-           generate({"--top-p", "1.5"}, 2, "top-p: expected a number from 0 to 1, got 1.5"),
-           generate({"--top-k", "-1"}, 2, "top-k: expected 0 (off) or more, got -1"),
-           generate({"--tokens", "-1"}, 2, "tokens: expected 0 or more, got -1"),
-           generate({"--seed", "-1"}, 2,
-                    "generate: --seed: expected a number, got \"-1\"; see handgrad generate --help"),
        }) {
     expect(line, c);
   }

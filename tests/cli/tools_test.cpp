@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "handgrad/config/fields.h"
 #include "support/command_line.h"
 
 // generate, eval, inspect, bench, config: on a run of a few steps.
@@ -69,7 +68,9 @@ TEST_F(Tools, generate) {
   line.write("prompt.txt", "the ");
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "prompt.txt", "-n", "30"}), text.substr(4));
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "-", "-n", "30"}, "the "), text.substr(4));
-  EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop-at-context"}).size(), 8u + 1);
+  const Outcome full = line.run({"generate", "run", "--prompt", "the ", "--stop-at-context"});
+  EXPECT_EQ(full.out.size(), 8u + 1);
+  EXPECT_EQ(full.err, "note: the context of 8 tokens is full\n");
   const std::string stop = text.substr(10, 2);
   EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop", stop}), text.substr(0, text.find(stop, 4)) + "\n");
   const std::string greedy = output({"generate", "run", "--prompt", "the ", "-n", "9", "--temperature", "0"});
@@ -134,47 +135,12 @@ TEST_F(Tools, bench) {
   EXPECT_EQ(json["threads"], 1);
 }
 
-TEST_F(Tools, config) {
-  const std::string explained = output({"config", "explain"});
-  for (const Field& field : fields()) {
-    EXPECT_NE(explained.find("  " + std::string(field.name()) + " = "), std::string::npos) << field.key;
-  }
-  const std::string one = output({"config", "explain", "train.steps"}), table = output({"config", "explain", "train"});
-  EXPECT_EQ(one.substr(0, 15), "[train]\n  steps");
-  EXPECT_EQ(std::count(one.begin(), one.end(), '\n'), 4);
-  EXPECT_NE(table.find("  seed = "), std::string::npos);
-  EXPECT_EQ(table.find("[model]"), std::string::npos);
-  const std::string checked = output({"config", "check", "tiny.toml", "--set", "train.steps=77"});
-  EXPECT_NE(checked.find("steps = 77\n"), std::string::npos);
-  line.write("again.toml", checked);
-  EXPECT_EQ(output({"config", "check", "again.toml"}), checked);
-}
-
-// Of a run that was stopped before its first evaluation, with updates that were skipped and looks at its health.
-TEST_F(Tools, plot_metrics) {
-  const auto plot = [&](const std::string& rows) {
-    line.write("rows.jsonl", rows);
-    return std::system(("cd " + line.path() +
-                        " && python3 " HANDGRAD_SOURCE_DIR "/tools/plot_metrics.py rows.jsonl out.svg 2> plot.err")
-                           .c_str());
-  };
-  const std::string first = "{\"step\":1,\"split\":\"train\",\"loss\":4.5}\n",
-                    skipped = "{\"step\":2,\"split\":\"train\",\"loss\":\"nan\",\"skipped\":true}\n",
-                    health = "{\"step\":3,\"split\":\"health\",\"head/grad_norm\":1.0}\n";
-  EXPECT_EQ(plot(first + skipped + health), 0) << line.read("plot.err");
-  EXPECT_NE(line.read("out.svg").find("</svg>"), std::string::npos);
-  EXPECT_EQ(plot(line.read("run/metrics.jsonl")), 0) << line.read("plot.err");
-  EXPECT_NE(line.read("out.svg").find("validation loss at the end"), std::string::npos);
-  EXPECT_NE(plot(skipped + health), 0);
-  EXPECT_EQ(line.read("plot.err"), "rows.jsonl: no loss to draw\n");
-}
-
 TEST_F(Tools, help) {
   const std::pair<std::string, std::vector<std::string>> commands[] = {
       {"train", {"--set", "--out", "--resume", "--init", "--overwrite"}},
       {"generate",
        {"--prompt", "--prompt-file", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--stop",
-        "--stop-at-context"}},
+        "--stop-at-context", "--raw"}},
       {"eval", {"--data", "--json"}},
       {"inspect", {"--verify", "--reseal", "--states"}},
       {"bench", {"--steps", "--set", "--json"}},

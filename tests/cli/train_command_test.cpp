@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "handgrad/checkpoint/run_folder.h"
 #include "support/command_line.h"
@@ -113,10 +115,11 @@ TEST(TrainCommand, fine_tunes) {
   line.write("other.txt", "the Fox");
   outcome = line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "c"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_EQ(
-      outcome.first_error(),
-      "error: data.files: unknown character 'F' (U+0046) at character 4 (byte offset 4): it is not among the 16 of "
-      "the vocabulary");
+  EXPECT_EQ(outcome.first_error(),
+            "error: data.files: a character is not among the 16 of the vocabulary: 'F' (U+0046) once (" +
+                line / "other.txt" +
+                ", line 1, character 5); leave them out, or train a model with tokenizer.kind=byte, which has no "
+                "unknown ones");
   EXPECT_FALSE(line.exists("c"));
 }
 
@@ -131,12 +134,27 @@ TEST(TrainCommand, a_loss_that_is_not_finite_ends_it) {
 }
 
 TEST(TrainCommand, a_full_standard_output_is_an_error) {
+  struct stat info {};
+  if (::stat("/dev/full", &info) != 0 || !S_ISCHR(info.st_mode)) {
+    GTEST_SKIP() << "/dev/full is no device here; TrainCommand.an_output_beyond_its_limit_is_an_error stands in for it";
+  }
   CommandLine line;
   line.prepare();
   const std::string command = std::string(HANDGRAD_BINARY) + " train " + line / "tiny.toml" + " --out " + line / "run" +
                               " > /dev/full 2> " + line / "err";
   EXPECT_NE(std::system(command.c_str()), 0);
   EXPECT_EQ(line.read("err").find("error: cannot write to "), 0u) << line.read("err");
+}
+
+// The same without a device: standard output is a file that may not grow.
+TEST(TrainCommand, an_output_beyond_its_limit_is_an_error) {
+  CommandLine line;
+  line.write("out", std::string(4096, '.'));
+  const std::string command =
+      "ulimit -f 2; " + std::string(HANDGRAD_BINARY) + " config explain >> " + line / "out" + " 2> " + line / "err";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 4);
+  EXPECT_EQ(line.read("err").find("error: cannot write to "), 0u) << line.read("err");
+  EXPECT_EQ(line.read("out").find_first_not_of('.'), std::string::npos);
 }
 
 }  // namespace

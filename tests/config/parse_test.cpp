@@ -72,15 +72,16 @@ struct Refused {
 
 TEST(parse_config, refusals_name_file_line_key_and_what_is_expected) {
   const Refused cases[] = {
-      {"[model]\nn_layers = 2.0", "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got 2.0"},
-      {"[model]\nn_layers = \"2\"\n", "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got \"2\""},
+      {"[model]\nn_layers = 2.0", "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got 2.0; write 2"},
+      {"[model]\nn_layers = \"2\"\n",
+       "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got \"2\"; write 2"},
       {"[model]\nn_layers = true\n", "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got true"},
       {"[model]\nn_layers = [2]\n", "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got a list with 2"},
       {"[model.n_layers]\nx=1\n", "a.toml:1: model.n_layers: expected an integer from 1 to 1024, got a table"},
       {"[model]\nn_layers = 2001-02-03\n",
        "a.toml:2: model.n_layers: expected an integer from 1 to 1024, got a date or time"},
       {"\n[optimizer]\n\nlr = \"3e-4\"\n",
-       "a.toml:4: optimizer.lr: expected a number from 0 to 1000000000, got \"3e-4\""},
+       "a.toml:4: optimizer.lr: expected a number from 0 to 1000000000, got \"3e-4\"; write 0.0003"},
       {"[optimizer]\nlr = nan\n", "a.toml:2: optimizer.lr: expected a number from 0 to 1000000000, got nan"},
       {"[optimizer]\nlr = -inf\n", "a.toml:2: optimizer.lr: expected a number from 0 to 1000000000, got -inf"},
       {"[optimizer]\nlr = true\n", "a.toml:2: optimizer.lr: expected a number from 0 to 1000000000, got true"},
@@ -179,7 +180,7 @@ TEST(parse_config, overrides_win) {
 
 TEST(parse_config, refused_overrides_name_their_key) {
   const std::pair<const char*, const char*> cases[] = {
-      {"model.n_layers=2.0", "--set model.n_layers: expected an integer from 1 to 1024, got 2.0"},
+      {"model.n_layers=2.0", "--set model.n_layers: expected an integer from 1 to 1024, got 2.0; write 2"},
       {"model.n_layers=two", "--set model.n_layers: expected an integer from 1 to 1024, got \"two\""},
       {"model.n_layers=", "--set model.n_layers: expected an integer from 1 to 1024, got \"\""},
       {"model.n_layer=2", "--set model.n_layer: unknown key; did you mean model.n_layers?"},

@@ -98,6 +98,68 @@ TEST_F(CorpusTest, FollowsLinksToFilesButNotToFolders) {
   EXPECT_EQ(read({path("texts")}).text, "ab");
 }
 
+// What editors, tools and file managers leave in a folder, and the folder's own content a second time.
+TEST_F(CorpusTest, ReadsTheTextsOfAFolderOnceAndNothingElse) {
+  write("texts/a.txt", "first");
+  write("texts/b.md", "second");
+  write("texts/.ipynb_checkpoints/a-checkpoint.txt", "copy");
+  write("texts/._a.txt", "\x00\x05\x16\x07"s);
+  write("texts/.git/description.txt", "git");
+  write("texts/b.md~", "backup");
+  write("texts/picture.png", "x");
+  write("texts/c.txt", "");
+  write("texts/runs/x/config.toml", "");
+  write("texts/runs/x/checkpoints/note.txt", "run");
+  write("texts/runs/x/sample.txt", "run");
+  fs::create_symlink("a.txt", folder_ / "texts/0-link.txt");
+  fs::create_hard_link(folder_ / "texts/b.md", folder_ / "texts/d.md");
+  fs::create_directory_symlink(".", folder_ / "texts/sub");
+  ASSERT_EQ(::mkfifo(path("texts/x.txt").c_str(), 0600), 0);
+  const Corpus corpus = read({path("texts")});
+  EXPECT_EQ(corpus.text, "firstsecond");
+  const PassedOver& p = corpus.passed_over;
+  EXPECT_EQ(p.hidden, 3);
+  EXPECT_EQ(p.other_names, 2);
+  EXPECT_EQ(p.same_file, 2);
+  EXPECT_EQ(p.links_to_folders, 1);
+  EXPECT_EQ(p.runs, 1);
+  EXPECT_EQ(p.not_regular, 1);
+  EXPECT_EQ(p.empty, 1);
+  EXPECT_EQ(describe_files(corpus),
+            "3 files, 11 bytes; passed over: 3 hidden names, 2 files with other endings, 2 links to files that are "
+            "read, 1 link to a folder, 1 run folder, 1 pipe, device or broken link; 1 of the files is empty");
+  EXPECT_EQ(describe_files(read({path("texts/a.txt"), path("texts/b.md")})), "2 files, 11 bytes");
+  // What is named is read, whatever it is called.
+  EXPECT_EQ(read({path("texts/.git")}).text, "git");
+  EXPECT_EQ(read({path("texts/b.md~")}).text, "backup");
+}
+
+TEST_F(CorpusTest, NotesWhatIsUnusual) {
+  EXPECT_EQ(text_notes(read({write("plain.txt", "a\nb\n")})), std::vector<std::string>{});
+  const std::string marked = write("marked.txt",
+                                   "\xEF\xBB\xBF"
+                                   "a\r\n"),
+                    crlf = write("crlf.txt", "a\r\nb\r\n");
+  const std::string wide = write("wide.txt", "w\0i\0d\0e\0 \0t\0e\0x\0t\0\n\0"s);
+  EXPECT_EQ(
+      text_notes(read({marked, crlf, wide})),
+      (std::vector<std::string>{
+          wide + ": it looks like UTF-16LE (10 of its 20 bytes are NUL): iconv -f UTF-16LE -t UTF-8 " + wide + " > NEW",
+          "1 file begins with a byte order mark (U+FEFF), which is kept as part of the text",
+          "2 files have CRLF line ends, which are kept: the model learns to write \\r\\n"}));
+}
+
+TEST_F(CorpusTest, SaysThatNamesAreTakenAsTheyAre) {
+  const std::string expanded =
+      "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";
+  for (const char* name : {"~/t.txt", "$HOME/t.txt", "*.txt"}) {
+    EXPECT_EQ(error_of({path(name)}), "no such file or folder: " + path(name) + expanded);
+  }
+  EXPECT_EQ(error_of({path("C:\\data\\my.txt")}),
+            "no such file or folder: " + path("C:\\data\\my.txt") +
+                "; a backslash is part of the name: folders are separated by slashes");
+}
+
 TEST_F(CorpusTest, SaysWhatCannotBeRead) {
   EXPECT_EQ(error_of({}), "no text files given");
   EXPECT_EQ(error_of({path("missing.txt")}), "no such file or folder: " + path("missing.txt"));
