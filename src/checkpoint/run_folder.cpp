@@ -13,6 +13,7 @@ namespace {
 
 namespace files = std::filesystem;
 
+constexpr std::string_view cannot_load = "cannot load ";
 constexpr const char* set_aside_mark = ".set-aside";
 
 // The step of "step-00000250.h5"; -1 for other names, "step-250.h5" included.
@@ -70,7 +71,9 @@ class Search {
     try {
       return Checkpoint::load(folder_ + name);
     } catch (const CheckpointError& error) {
-      newest_.passed_over.emplace_back(error.what());
+      std::string_view reason = error.what();  // it names the file
+      if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
+      newest_.passed_over.emplace_back(reason);
       return std::nullopt;
     }
   }
