@@ -41,7 +41,7 @@ bool ends_with(const std::string& name, std::string_view end) { return name.ends
 }  // namespace
 
 template <class S>
-CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
+CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config) {
   if (config.vocab_size < 1) throw ConfigError("model.vocab_size: a model needs a vocabulary, got 0");
   embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model});
   if (config.position == PositionKind::learned) {
@@ -52,6 +52,7 @@ CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
   }
   final_norm_.emplace(store_, "final_norm", config.d_model, config.norm, config.bias, config.norm_eps);
   if (!config.tie_embeddings) head_ = store_.add("head/weight", {config.vocab_size, config.d_model});
+  if (!allocate) return;
   store_.allocate();
   if (config.position == PositionKind::rope) {
     rope_table_.emplace(config.d_model / config.n_heads, config.rope_theta, config.rope_pairing);

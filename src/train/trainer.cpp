@@ -86,19 +86,9 @@ Config completed(Config config, const Tokenizer& tokenizer) {
 
 double learning_rate(const Config& config, Index step) { return schedule_of(config).at(step); }
 
-Index expected_memory_bytes(const Config& completed, Index parameters) {
-  const ModelConfig& m = completed.model;
-  const Index tokens = completed.train.batch_size * m.context;
-  const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
-  const Index rotated = m.position == PositionKind::rope ? (m.n_heads + m.n_kv_heads) * head : 0;
-  const Index ff = m.feed_forward == FeedForwardKind::swiglu ? 3 * m.d_ff : 2 * m.d_ff;
-  const Index scores = m.attention == AttentionKind::explicit_form ? 3 * m.n_heads * m.context : 0;
-  const Index per_layer = 5 * m.d_model + qkv + rotated + ff + scores;  // values that backward reads
-  const Index transient = 4 * m.d_model + 2 * m.d_ff + qkv;             // gradients on their way
-  const Index logits = std::min(tokens * m.vocab_size * 4, std::max(m.logits_budget_mb << 20, 512 * m.vocab_size * 4));
-  const Index watched = completed.log.health_every > 0 ? 1 : 0;  // the weights from before an update
-  const Index states = (completed.optimizer.name == OptimizerKind::adamw ? 4 : 3) + watched;
-  return 4 * states * parameters + 4 * tokens * (m.n_layers * per_layer + transient) + logits;
+bool is_done(const Config& config, const LoopState& loop) {
+  const bool out_of_patience = config.eval.patience > 0 && loop.evaluations_since_best >= config.eval.patience;
+  return loop.step >= config.train.steps || out_of_patience;
 }
 
 template <class S>
@@ -170,8 +160,7 @@ Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& 
 
 template <class S>
 bool Trainer<S>::done() const {
-  const bool out_of_patience = config_.eval.patience > 0 && loop_.evaluations_since_best >= config_.eval.patience;
-  return loop_.step >= config_.train.steps || out_of_patience;
+  return is_done(config_, loop_);
 }
 
 template <class S>

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "command.h"
 #include "console.h"
 #include "escape.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/generate/generator.h"
+#include "handgrad/train/memory.h"
 #include "handgrad/train/run.h"
 #include "progress.h"
 #include "signals.h"
@@ -15,23 +14,20 @@
 namespace handgrad::cli {
 namespace {
 
-void print_start(const Trainer<float>& trainer, const std::string& folder, int threads) {
-  const Config& config = trainer.config();
-  const Index parameters = trainer.model().store().scalar_count();
-  say(fmt::format("{}: {} parameters, vocabulary {} ({}), {} training and {} validation tokens\n", folder, parameters,
-                  config.model.vocab_size, trainer.source().tokenizer().name(), trainer.source().train().size(),
-                  trainer.source().validation().size()));
-  const double megabytes = static_cast<double>(expected_memory_bytes(config, parameters)) / 1e6;
-  say(fmt::format("{}, {}, seed {}, about {:.0f} MB of memory\n", counted(threads, "thread"), gemm_kernel_name(),
-                  config.train.seed, std::ceil(megabytes)));
-  for (const std::string& line : trainer.source().report()) say(escaped(line) + "\n");
-  if (trainer.loop().step > 0) say(fmt::format("going on after step {}\n", trainer.loop().step));
+void print_start(const TrainPlan& plan, const MemoryEstimate& memory, const std::string& folder, int threads) {
+  const Config& config = plan.config;
+  say(fmt::format("{}: {} parameters, vocabulary {} ({}), {} training and {} validation tokens\n", folder,
+                  CausalLm<float>::count_parameters(config.model), config.model.vocab_size,
+                  plan.source.tokenizer().name(), plan.source.train().size(), plan.source.validation().size()));
+  say(fmt::format("{}, {}, seed {}, about {} of memory\n", counted(threads, "thread"), gemm_kernel_name(),
+                  config.train.seed, megabytes(memory.peak())));
+  for (const std::string& line : plan.source.report()) say(escaped(line) + "\n");
+  if (plan.loop().step > 0) say(fmt::format("going on after step {}\n", plan.loop().step));
 }
 
 // What samples begin with; an error before the first step, not at the first sample.
-std::string sample_prompt(const Trainer<float>& trainer) {
-  const std::string& prompt = trainer.config().sample.prompt;
-  const Tokenizer& tokenizer = trainer.source().tokenizer();
+std::string sample_prompt(const Config& config, const Tokenizer& tokenizer) {
+  const std::string& prompt = config.sample.prompt;
   if (prompt == SampleConfig{}.prompt) return default_prompt(tokenizer);
   try {
     tokenizer.encode(prompt);
@@ -49,7 +45,7 @@ std::string sample_line(const Trainer<float>& trainer) {
   options.tokens = sample.tokens;
   options.sampling.temperature = sample.temperature;
   options.sampling.seed = static_cast<std::uint64_t>(trainer.loop().step);
-  generate_text(trainer.model(), trainer.source().tokenizer(), sample_prompt(trainer), options,
+  generate_text(trainer.model(), trainer.source().tokenizer(), sample_prompt(trainer.config(), trainer.source().tokenizer()), options,
                 [&](std::string_view piece) {
                   text += escaped(piece);
                   return !StopRequest::token().stop_requested();
@@ -57,28 +53,28 @@ std::string sample_line(const Trainer<float>& trainer) {
   return fmt::format("step {}  sample: {}", trainer.loop().step, text);
 }
 
-bool out_of_steps(const Trainer<float>& trainer) { return trainer.loop().step >= trainer.config().train.steps; }
+bool out_of_steps(const Config& config, const LoopState& loop) { return loop.step >= config.train.steps; }
 
 // How a run that is done can go on.
-std::string how_to_go_on(const Trainer<float>& trainer) {
-  if (out_of_steps(trainer)) return "--set train.steps=N extends it";
-  return fmt::format("--set eval.patience=0 goes on to step {}", trainer.config().train.steps);
+std::string how_to_go_on(const Config& config, const LoopState& loop) {
+  if (out_of_steps(config, loop)) return "--set train.steps=N extends it";
+  return fmt::format("--set eval.patience=0 goes on to step {}", config.train.steps);
 }
 
-std::string finished_text(const Trainer<float>& trainer) {
-  if (out_of_steps(trainer)) return fmt::format("finished at step {}", trainer.loop().step);
-  return fmt::format("stopped at step {} by eval.patience = {}", trainer.loop().step, trainer.config().eval.patience);
+std::string finished_text(const Config& config, const LoopState& loop) {
+  if (out_of_steps(config, loop)) return fmt::format("finished at step {}", loop.step);
+  return fmt::format("stopped at step {} by eval.patience = {}", loop.step, config.eval.patience);
 }
 
 void print_end(Progress& progress, const Run& run) {
   const LoopState& loop = run.trainer().loop();
+  const Config& config = run.trainer().config();
   if (loop.best_step != loop.step && loop.best_step > 0) {
     progress.line(fmt::format("{}/checkpoints/best.h5 is the checkpoint of step {}; handgrad generate {} takes the last",
                               run.folder(), loop.best_step, run.folder()));
   }
-  progress.line(fmt::format("{}; best validation loss {:.4f} at step {}{}", finished_text(run.trainer()),
-                            loop.best_loss, loop.best_step,
-                            out_of_steps(run.trainer()) ? "" : "; " + how_to_go_on(run.trainer())));
+  progress.line(fmt::format("{}; best validation loss {:.4f} at step {}{}", finished_text(config, loop), loop.best_loss,
+                            loop.best_step, out_of_steps(config, loop) ? "" : "; " + how_to_go_on(config, loop)));
 }
 
 void train_until_stopped(Run& run, Progress& progress) {
@@ -97,13 +93,19 @@ void train_until_stopped(Run& run, Progress& progress) {
 
 int train(const TrainRequest& request, int threads) {
   const std::string folder = output_folder(request);
-  Trainer<float> trainer = make_trainer(request, folder);
-  if (trainer.done() && !trainer.loop().evaluation_pending) {
-    if (!request.quiet) say(fmt::format("{}: {}; {}\n", folder, finished_text(trainer), how_to_go_on(trainer)));
+  TrainPlan plan = plan_training(request, folder);
+  if (is_done(plan.config, plan.loop()) && !plan.loop().evaluation_pending) {
+    if (!request.quiet) {
+      say(fmt::format("{}: {}; {}\n", folder, finished_text(plan.config, plan.loop()),
+                      how_to_go_on(plan.config, plan.loop())));
+    }
     return done;
   }
-  if (trainer.config().sample.every > 0) sample_prompt(trainer);
-  if (!request.quiet) print_start(trainer, folder, threads);
+  if (plan.config.sample.every > 0) sample_prompt(plan.config, plan.source.tokenizer());
+  const MemoryEstimate memory = estimate_memory(plan.config, plan.source.text_bytes(), plan.source.token_count());
+  if (!request.quiet) print_start(plan, memory, folder, threads);
+  check_memory(memory, plan.config);
+  Trainer<float> trainer = make_trainer(std::move(plan));
   if (request.overwrite) clear_run_folder(posix_files(), folder);
   const StopRequest request_to_stop(StopRequest::Acknowledge::on_standard_error);
   Run run(std::move(trainer), folder);

@@ -11,6 +11,7 @@
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/files.h"
+#include "handgrad/train/memory.h"
 
 namespace handgrad::cli {
 namespace {
@@ -155,12 +156,32 @@ void note_passed_over(const std::vector<std::string>& passed_over) {
   for (const std::string& passed : passed_over) note("note: passed over " + passed);
 }
 
-Trainer<float> new_trainer(const TrainRequest& request, const ParsedConfig& parsed) {
-  if (request.init.empty()) return Trainer<float>(parsed.config, DataSource::load(parsed.config));
-  const FoundCheckpoint found = find_checkpoint(request.init);
+// A long text takes a while to read, and one that cannot fit is not begun with.
+void prepare_reading(const Config& config, bool quiet) {
+  constexpr std::uintmax_t worth_a_word = 50'000'000;
+  std::uintmax_t bytes = 0;
+  for (const std::vector<std::string>* paths : {&config.data.files, &config.data.validation_files}) {
+    for (const std::string& path : *paths) {
+      std::error_code error;
+      const std::uintmax_t size = files::file_size(path, error);  // of a folder: an error
+      if (!error) bytes += size;
+    }
+  }
+  if (!quiet && bytes >= worth_a_word) say(fmt::format("reading {} MB of text\n", bytes / 1'000'000));
+  check_memory_for_text(static_cast<Index>(bytes));
+}
+
+TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
+  prepare_reading(parsed.config, request.quiet);
+  if (request.init.empty()) {
+    DataSource source = DataSource::load(parsed.config);
+    return {completed(parsed.config, source.tokenizer()), std::move(source), std::nullopt};
+  }
+  FoundCheckpoint found = find_checkpoint(request.init);
   note_passed_over(found.passed_over);
   const Config config = with_model_of(found.checkpoint, parsed);
-  return Trainer<float>::from_weights(found.checkpoint, config, DataSource::load(config, found.checkpoint.tokenizer()));
+  DataSource source = DataSource::load(config, found.checkpoint.tokenizer());
+  return {completed(config, source.tokenizer()), std::move(source), std::move(found.checkpoint)};
 }
 
 // --resume auto: the newest checkpoint, or nothing where there has been no save yet. A run whose checkpoints are all
@@ -238,23 +259,31 @@ void note_numerics(const Checkpoint& checkpoint) {
                    described(then), described(now)));
 }
 
-Trainer<float> resumed_trainer(const Checkpoint& checkpoint, const Config& requested, bool quiet) {
+TrainPlan resumed_plan(Checkpoint checkpoint, const Config& requested, bool quiet) {
+  prepare_reading(requested, quiet);
   DataSource source = DataSource::load(requested, checkpoint.tokenizer());
-  if (!quiet) print_changes(checkpoint, completed(requested, source.tokenizer()));
+  const Config config = completed(requested, source.tokenizer());
+  if (!quiet) print_changes(checkpoint, config);
   note_numerics(checkpoint);
-  return Trainer<float>::resume(checkpoint, requested, std::move(source));
+  return {config, std::move(source), std::move(checkpoint), true};
 }
 
 }  // namespace
 
-Trainer<float> make_trainer(const TrainRequest& request, const std::string& folder) {
+TrainPlan plan_training(const TrainRequest& request, const std::string& folder) {
   if (request.resume.empty()) check_folder_is_free(request, folder);
   std::optional<Checkpoint> checkpoint;
   if (!request.resume.empty()) checkpoint = checkpoint_to_resume(request, folder);
   const ParsedConfig parsed = read_config(request, checkpoint);
-  if (checkpoint) return resumed_trainer(*checkpoint, parsed.config, request.quiet);
+  if (checkpoint) return resumed_plan(std::move(*checkpoint), parsed.config, request.quiet);
   if (request.resume == "auto") check_folder_is_free(request, folder);
-  return new_trainer(request, parsed);
+  return new_plan(request, parsed);
+}
+
+Trainer<float> make_trainer(TrainPlan plan) {
+  if (!plan.checkpoint) return {plan.config, std::move(plan.source)};
+  if (plan.resumes) return Trainer<float>::resume(*plan.checkpoint, plan.config, std::move(plan.source));
+  return Trainer<float>::from_weights(*plan.checkpoint, plan.config, std::move(plan.source));
 }
 
 }  // namespace handgrad::cli

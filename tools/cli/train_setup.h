@@ -26,8 +26,21 @@ TrainRequest read_train_request(const cxxopts::ParseResult& values);
 /// The run folder that a request means.
 std::string output_folder(const TrainRequest& request);
 
-/// A new or resumed trainer. Prints what changes against the stored run, and notes on checkpoints that were passed
-/// over. Throws DataError where the folder must not be written to.
-Trainer<float> make_trainer(const TrainRequest& request, const std::string& folder);
+/// A run that is about to begin or to go on: all that is known before its weights are made.
+struct TrainPlan {
+  Config config;  // resolved
+  DataSource source;
+  std::optional<Checkpoint> checkpoint;  // whose run goes on, or whose weights a new run begins with
+  bool resumes = false;
+
+  LoopState loop() const { return resumes ? checkpoint->loop() : LoopState{}; }
+};
+
+/// Reads config, checkpoint and text. Prints what changes against the stored run, and notes on checkpoints that were
+/// passed over. Throws DataError where the folder must not be written to.
+TrainPlan plan_training(const TrainRequest& request, const std::string& folder);
+
+/// The trainer of a plan.
+Trainer<float> make_trainer(TrainPlan plan);
 
 }  // namespace handgrad::cli

@@ -146,11 +146,11 @@ Config completed(Config config, const Tokenizer& tokenizer);
 /// The rate of the update that follows `step` completed ones.
 double learning_rate(const Config& config, Index step);
 
+/// True after train.steps steps, or when patience has run out.
+bool is_done(const Config& config, const LoopState& loop);
+
 /// The optimiser that a config asks for.
 template <class S>
 std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store);
-
-/// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
-Index expected_memory_bytes(const Config& completed, Index parameters);
 
 }  // namespace handgrad
