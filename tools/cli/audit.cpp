@@ -150,8 +150,8 @@ int run_audit(const Arguments& arguments) {
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
     const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"), m.length,
-               parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
+    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"),
+               m.length, parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
                m.model.vocab_size, megabytes(memory));
     std::fflush(stdout);
   }
