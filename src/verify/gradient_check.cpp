@@ -99,6 +99,7 @@ std::string GradientReport::worst(std::size_t count) const {
   };
   std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return badness(*a) > badness(*b); });
   std::string text;
+  for (const std::string& violation : violations) text += violation + "\n";
   for (std::size_t i = 0; i < std::min(count, order.size()); ++i) {
     const GradientEntry& e = *order[i];
     text += fmt::format("{}[{}]: backward {:.17g}, complex step {:.17g} (error {:.2e}), differences {:.17g} ({:.2e})\n",
