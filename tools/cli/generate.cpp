@@ -46,6 +46,24 @@ TextOptions read_options(const cxxopts::ParseResult& values) {
   return options;
 }
 
+// What a reader of the text cannot know; empty if there is nothing to say.
+std::string remark_on(const TextReport& report, Index context) {
+  std::string text;
+  if (report.prompt_tokens_cropped > 0) {
+    text = fmt::format("note: the prompt has {} tokens, the context holds {}: its first {} were left out",
+                       report.prompt_tokens, context, report.prompt_tokens_cropped);
+  }
+  if (report.end == TextEnd::context_full) {
+    text += text.empty() ? "note: " : "; ";
+    text +=
+        report.tokens == 0
+            ? fmt::format("nothing was written, since the prompt fills the context of {} tokens (--stop-at-context)",
+                          context)
+            : fmt::format("the text ends because the context of {} tokens is full (--stop-at-context)", context);
+  }
+  return text;
+}
+
 }  // namespace
 
 int run_generate(const Arguments& arguments) {
@@ -78,11 +96,14 @@ int run_generate(const Arguments& arguments) {
   const bool with_prompt = parsed.values.count("prompt") > 0;
   check_prompt(*found.checkpoint.tokenizer(), prompt);  // before anything is printed
   if (with_prompt) fmt::print("{}", prompt);
-  generate_text(model, *found.checkpoint.tokenizer(), prompt, text, [](std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    return std::fflush(stdout) == 0 && StopSignals::received() == 0;
-  });
+  const TextReport report =
+      generate_text(model, *found.checkpoint.tokenizer(), prompt, text, [](std::string_view piece) {
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        return std::fflush(stdout) == 0 && StopSignals::received() == 0;
+      });
   fmt::print("\n");
+  const std::string remark = remark_on(report, model.config().context);
+  if (!remark.empty()) note(remark);
   return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
 }
 
