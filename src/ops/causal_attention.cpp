@@ -10,6 +10,7 @@
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
+#include "ops/attention_checks.h"
 #include "ops/broadcast.h"
 #include "ops/seen_product.h"
 
@@ -309,35 +310,6 @@ void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& opt
 }
 
 template <class S>
-void check_shapes(const Var<S>& q, const Var<S>& k, const Var<S>& v, const AttentionOptions& options) {
-  const Shape &a = q.shape(), &b = k.shape(), &c = v.shape();
-  const bool ranks = a.rank() == 4 && b.rank() == 4 && c.rank() == 4;
-  if (!ranks || a[0] != b[0] || b[0] != c[0] || a[3] != b[3] || b[1] != c[1] || b[2] != c[2] || a[2] % b[2] != 0) {
-    throw ShapeError(
-        fmt::format("attention: q (B, Q, H, D), k (B, K, H_kv, D) and v (B, K, H_kv, Dv), H a multiple of "
-                    "H_kv, are needed, got {}, {} and {}",
-                    a.to_string(), b.to_string(), c.to_string()));
-  }
-  if (options.causal && a[1] > b[1]) {
-    throw ShapeError(
-        fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", a[1], b[1]));
-  }
-  if (options.query_tile < 1 || options.key_tile < 1) {
-    throw RangeError(fmt::format("attention: tiles have at least 1 row and column, got {} and {}", options.query_tile,
-                                 options.key_tile));
-  }
-  if (!(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0)) {
-    throw RangeError(
-        fmt::format("attention: the dropout probability lies in [0, 1), got {}", options.dropout.probability));
-  }
-  const Shape scores{a[0], a[2], a[1], b[1]};
-  if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {
-    throw ShapeError(
-        fmt::format("attention: a mask {} does not fit scores {}", options.mask.shape.to_string(), scores.to_string()));
-  }
-}
-
-template <class S>
 Shape scores_shape(const AttentionInputs<S>& in) {
   return {in.q.batch, in.q.heads, in.q.time, in.k.time};
 }
@@ -347,6 +319,9 @@ Shape scores_shape(const AttentionInputs<S>& in) {
 template <class S>
 void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
                               Heads<S> y) {
+  check_attention(in, options);
+  require_heads("causal_attention_forward", y, attention_output(in));
+  require_memory("causal_attention_forward", {row_max, log_sum});
   const Visibility visibility(options, scores_shape(in));
   const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
   parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
@@ -362,6 +337,13 @@ template <class S>
 void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
                                const AttentionSaved<S>& saved, Heads<const S> dy,
                                const AttentionGradients<S>& gradients) {
+  check_attention(in, options);
+  require_heads("causal_attention_backward", saved.y, attention_output(in));
+  require_heads("causal_attention_backward", dy, attention_output(in));
+  require_memory("causal_attention_backward", {saved.row_max, saved.log_sum});
+  if (gradients.dq) require_heads("causal_attention_backward", gradients.dq, in.q);
+  if (gradients.dk) require_heads("causal_attention_backward", gradients.dk, in.k);
+  if (gradients.dv) require_heads("causal_attention_backward", gradients.dv, in.v);
   const Visibility visibility(options, scores_shape(in));
   parallel_tiles(in.k.batch * in.k.heads, [&](Index unit) {
     backward_key_head<S>(in, options, saved, dy, gradients, visibility, unit / in.k.heads, unit % in.k.heads);
@@ -370,7 +352,7 @@ void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOpti
 
 template <class S>
 Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options) {
-  check_shapes(q, k, v, options);
+  check_attention(q, k, v, options);  // before a node is made
   auto y = output("causal_attention", q.shape().with(-1, v.extent(-1)), q, k, v);
   const Index rows = q.extent(0) * q.extent(2) * q.extent(1);
   const Scratch<S> row_max = y.scratch(rows), log_sum = y.scratch(rows);

@@ -3,6 +3,7 @@
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/matrix_stack.h"
 
 namespace handgrad {
@@ -16,10 +17,18 @@ void add_products(const Stack<S>& into, double factor, Left left, Right right) {
   });
 }
 
+template <class A, class B, class Y>
+void check_product(const char* kernel, const View<A>& a, const View<B>& b, const View<Y>& y) {
+  require_shape(kernel, a.shape, a);
+  require_shape(kernel, b.shape, b);
+  require_shape(kernel, product_shape(a.shape, b.shape), y);
+}
+
 }  // namespace
 
 template <class S>
 void matmul_forward(View<const S> a, View<const S> b, double factor, View<S> y) {
+  check_product("matmul_forward", a, b, y);
   const Stack<const S> left(a, y.shape, "a"), right(b, y.shape, "b");
   const Stack<S> out(y, y.shape, "y");
   parallel_tiles(out.count(), [&](Index i) {
@@ -30,6 +39,9 @@ void matmul_forward(View<const S> a, View<const S> b, double factor, View<S> y) 
 // da += factor dy b^T, db += factor a^T dy
 template <class S>
 void matmul_backward(View<const S> a, View<const S> b, double factor, View<const S> dy, View<S> da, View<S> db) {
+  check_product("matmul_backward", a, b, dy);
+  if (da) require_shape("matmul_backward", a.shape, da);
+  if (db) require_shape("matmul_backward", b.shape, db);
   const Stack<const S> left(a, dy.shape, "a"), right(b, dy.shape, "b"), upstream(dy, dy.shape, "dy");
   if (da) {
     add_products<S>(

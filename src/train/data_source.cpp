@@ -68,4 +68,9 @@ DataSource DataSource::from_text(const Config& config, std::string_view text,
   return source;
 }
 
+const Tokenizer& DataSource::tokenizer() const {
+  if (!tokenizer_) throw DataError("data source: it holds nothing; load() and from_text() make one");
+  return *tokenizer_;
+}
+
 }  // namespace handgrad

@@ -166,6 +166,11 @@ Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& 
 }
 
 template <class S>
+void Trainer<S>::require_whole() const {
+  if (!optimizer_) throw Error("trainer: it has been moved from");
+}
+
+template <class S>
 bool Trainer<S>::done() const {
   const bool out_of_patience = config_.eval.patience > 0 && loop_.evaluations_since_best >= config_.eval.patience;
   return loop_.step >= config_.train.steps || out_of_patience;
@@ -199,6 +204,7 @@ void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
 
 template <class S>
 StepReport Trainer<S>::step() {
+  require_whole();
   ParameterStore<S>& store = model_.store();
   std::optional<Monitor<S>> health;
   const Index health_every = config_.log.health_every;
@@ -254,6 +260,7 @@ void Trainer<S>::refuse_step(const std::string& trouble) {
 
 template <class S>
 EvaluationReport Trainer<S>::evaluate() {
+  require_whole();
   EvaluationReport report;
   report.step = loop_.step;
   report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
@@ -265,6 +272,7 @@ EvaluationReport Trainer<S>::evaluate() {
 
 template <class S>
 void Trainer<S>::save(const std::string& path, FileSystem* fs) {
+  require_whole();
   save_checkpoint<S>(fs, path,
                      {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint()});
   const SaveReport report{loop_.step, path};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/nn/kv_cache.h"
@@ -348,6 +349,17 @@ class Audit {
 
 AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> tokens, std::span<const TokenId> targets,
                         Index batch, const AuditOptions& options) {
+  if (batch < 1 || tokens.empty() || tokens.size() % static_cast<std::size_t>(batch) != 0 ||
+      targets.size() != tokens.size()) {
+    throw ShapeError(
+        fmt::format("audit: a batch of whole sequences with a target a token is needed, got {} sequences, {} "
+                    "tokens and {} targets",
+                    batch, tokens.size(), targets.size()));
+  }
+  if (options.entries < 0 || options.directions < 0) {
+    throw RangeError(fmt::format("audit: entries and directions must be 0 or more, got {} and {}", options.entries,
+                                 options.directions));
+  }
   return Audit(config, {tokens, targets, batch}, options).run();
 }
 

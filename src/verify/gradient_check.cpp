@@ -44,6 +44,12 @@ void require_operand(int i, int count) {
     throw RangeError(fmt::format("gradient check: there are {} operands, got operand {}", count, i));
 }
 
+void require_values(std::span<const Tensor<double>> operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].empty()) throw ShapeError(fmt::format("gradient check: operand {} holds no values", i));
+  }
+}
+
 void require_entries(Index wanted) {
   if (wanted < 1)
     throw RangeError(fmt::format("gradient check: entries of an operand: expected 1 or more, got {}", wanted));

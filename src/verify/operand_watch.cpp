@@ -6,13 +6,16 @@
 #include <span>
 #include <string_view>
 
+#include "handgrad/core/errors.h"
 #include "handgrad/core/hash.h"
 
 namespace handgrad {
 
 template <class S>
 OperandWatch<S>::OperandWatch(const ParameterStore<S>& store)
-    : store_(store), values_(store.values(), store.values() + store.flat_size()) {}
+    : store_(store), values_(store.values(), store.values() + store.flat_size()) {
+  if (!store.allocated()) throw Error("operand watch: a store with memory is needed; call allocate() first");
+}
 
 // True if the value of a node differs from what it was when it was last looked at.
 template <class S>

@@ -103,7 +103,7 @@ int run_generate(const Arguments& arguments) {
       });
   fmt::print("\n");
   const std::string remark = remark_on(report, model.config().context);
-  if (!remark.empty()) note(remark);
+  if (!remark.empty() && parsed.values.count("quiet") == 0) note(remark);
   return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
 }
 

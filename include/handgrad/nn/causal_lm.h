@@ -32,6 +32,7 @@ template <class S>
 class CausalLm {
  public:
   /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
+  /// Throws ConfigError for one that is not resolved or has no vocab_size.
   explicit CausalLm(const ModelConfig& config);
 
   /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,

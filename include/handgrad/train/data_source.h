@@ -22,7 +22,8 @@ class DataSource {
   static DataSource from_text(const Config& config, std::string_view text,
                               std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Throws DataError for a source that holds nothing.
+  const Tokenizer& tokenizer() const;
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   std::span<const TokenId> train() const { return train_; }
   std::span<const TokenId> validation() const { return validation_; }

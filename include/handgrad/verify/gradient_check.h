@@ -174,6 +174,9 @@ bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, double le
 /// Throws Error if two evaluations differ: nothing can be said of the gradient of such a function.
 void require_repeatable(const std::vector<double>& first, const std::vector<double>& second);
 
+/// Throws ShapeError for an operand that holds nothing.
+void require_values(std::span<const Tensor<double>> operands);
+
 /// Throws RangeError if no entry would be looked at.
 void require_entries(Index wanted);
 
@@ -229,6 +232,7 @@ template <class F>
 GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
                                const GradientCheckOptions& options = {}) {
   detail::require_entries(options.entries);
+  detail::require_values(operands);
   const ThreadScope one_thread(1);  // many evaluations of little things: a team would cost more than it brings
   auto real = detail::store_of<double>(operands);
   auto complex = detail::store_of<std::complex<double>>(operands);
