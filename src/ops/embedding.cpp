@@ -24,7 +24,7 @@ void check_ids(std::span<const Id> ids, Index rows) {
 
 template <class T, class Id, class U>
 void check_lookup(const char* kernel, const Rows<T>& table, std::span<const Id> ids, const Rows<U>& y) {
-  require_rows(kernel, table.rows, y.cols, table);
+  require_rows(kernel, table.rows, table.cols, table);
   require_rows(kernel, static_cast<Index>(ids.size()), table.cols, y);
   check_ids(ids, table.rows);
 }
@@ -86,7 +86,7 @@ Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape)
 template <class S>
 Var<S> embedding(Var<S> table, PositionsRef positions, Index batch) {
   if (!positions) throw ShapeError("embedding: positions are needed, got none");
-  if (positions.batch != 1 && positions.batch != batch) {
+  if (batch < 1 || (positions.batch != 1 && positions.batch != batch)) {
     throw ShapeError(
         fmt::format("embedding: positions of {} sequences do not fit a batch of {}", positions.batch, batch));
   }

@@ -31,6 +31,7 @@ void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx) {
 
 template <class S>
 Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
+  if (!mask) throw ShapeError("masked_fill: a mask is needed, got none");
   if (broadcast_shape(x.shape(), mask.shape, "masked_fill") != x.shape()) {
     throw ShapeError(
         fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(), x.shape().to_string()));

@@ -12,9 +12,9 @@
 namespace handgrad {
 
 template <class S>
-OperandWatch<S>::OperandWatch(const ParameterStore<S>& store)
-    : store_(store), values_(store.values(), store.values() + store.flat_size()) {
+OperandWatch<S>::OperandWatch(const ParameterStore<S>& store) : store_(store) {
   if (!store.allocated()) throw Error("operand watch: a store with memory is needed; call allocate() first");
+  values_.assign(store.values(), store.values() + store.flat_size());
 }
 
 // True if the value of a node differs from what it was when it was last looked at.
