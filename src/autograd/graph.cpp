@@ -11,6 +11,9 @@
 namespace handgrad {
 
 namespace detail {
+void refuse_node(int id, std::size_t count) {
+  throw RangeError(fmt::format("graph: there are {} nodes, got node {}", count, id));
+}
 void refuse_no_input(const char* operation) {
   throw Error(fmt::format("{}: the first operand is an empty handle", operation));
 }
@@ -114,7 +117,9 @@ template <class S>
 void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
   if (consumed_) throw Error("backward: this graph has been walked already; reset() begins a new one");
   if (!part(y, "backward").takes_gradient) {
-    throw Error("backward: nothing that has a gradient leads to this value");
+    throw Error(
+        "backward: nothing that has a gradient leads to this value; a parameter has one if its store's "
+        "allocate_gradients() came before the forward pass");
   }
   if (!y.view().dense()) throw ShapeError("backward: the value must be dense");
   check_versions();

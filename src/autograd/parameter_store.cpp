@@ -1,5 +1,7 @@
 #include "handgrad/autograd/parameter_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <complex>
 
@@ -8,9 +10,38 @@
 
 namespace handgrad {
 
+namespace detail {
+
+void refuse_parameter(ParameterId id, std::size_t count) {
+  throw RangeError(fmt::format("parameter store: there are {} parameters, got id {}", count, id));
+}
+
+void refuse_memory(const std::string& parameter, bool has_memory, bool allocated) {
+  if (!allocated) throw Error(fmt::format("parameter {}: its store has no memory yet; call allocate()", parameter));
+  if (!has_memory) {
+    throw Error(fmt::format("parameter {}: its store has no gradients; call allocate_gradients()", parameter));
+  }
+  throw Error(fmt::format("parameter {}: it belongs to another store", parameter));
+}
+
+}  // namespace detail
+
+template <class S>
+ParameterStore<S>& ParameterStore<S>::operator=(ParameterStore&& other) noexcept {
+  parameters_ = std::exchange(other.parameters_, {});
+  values_ = std::move(other.values_);
+  gradients_ = std::move(other.gradients_);
+  deferred_ = std::move(other.deferred_);
+  deferred_id_ = std::exchange(other.deferred_id_, -1);
+  flat_size_ = std::exchange(other.flat_size_, 0);
+  version_ = other.version_;
+  allocated_ = std::exchange(other.allocated_, false);
+  return *this;
+}
+
 template <class S>
 ParameterId ParameterStore<S>::add(std::string name, const Shape& shape) {
-  if (values_.size() > 0) throw Error("parameter " + name + ": the store has been allocated");
+  if (allocated_) throw Error("parameter " + name + ": the store has been allocated");
   if (find(name)) throw Error("parameter " + name + ": the name is taken");
   constexpr Index align = 64 / static_cast<Index>(sizeof(float));
   parameters_.push_back({std::move(name), shape, flat_size_, shape.rank() >= 2});
@@ -20,13 +51,16 @@ ParameterId ParameterStore<S>::add(std::string name, const Shape& shape) {
 
 template <class S>
 void ParameterStore<S>::allocate() {
+  if (allocated_) throw Error("parameter store: allocate() is called once, after all parameters are declared");
   values_ = Buffer<S>(flat_size_);
   std::fill(values_.begin(), values_.end(), S{});
+  allocated_ = true;
 }
 
 template <class S>
 void ParameterStore<S>::allocate_gradients() {
   if (has_gradients()) return;
+  if (!allocated_) throw Error("parameter store: allocate() comes before allocate_gradients()");
   gradients_ = Buffer<S>(flat_size_);
   zero_gradients();
 }
@@ -42,14 +76,14 @@ void ParameterStore<S>::zero_gradients() {
 
 template <class S>
 void ParameterStore<S>::defer(ParameterId id) {
-  deferred_id_ = id;
   deferred_ = Buffer<S>(parameter(id).shape.size());
+  deferred_id_ = id;
   std::fill(deferred_.begin(), deferred_.end(), S{});
 }
 
 template <class S>
 void ParameterStore<S>::fold_deferred() {
-  if (deferred_id_ < 0) return;
+  if (deferred_id_ < 0 || !has_gradients()) return;
   S *to = gradients_.data() + parameter(deferred_id_).offset, *from = deferred_.data();
   parallel_ranges(deferred_.size(), elementwise_tile, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) {

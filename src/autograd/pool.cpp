@@ -4,6 +4,8 @@
 #include <complex>
 #include <limits>
 
+#include "handgrad/core/errors.h"
+
 namespace handgrad {
 
 template <class S>
@@ -31,6 +33,8 @@ typename Pool<S>::Block Pool<S>::acquire(Index size) {
 
 template <class S>
 void Pool<S>::release(Block block) {
+  if (!block.data) throw Error("pool: a block that acquire() gave is needed, got an empty one");
+  if (poison_) std::fill(block.data, block.data + block.capacity, S(std::numeric_limits<float>::quiet_NaN()));
   const auto place = std::upper_bound(free_.begin(), free_.end(), block.capacity,
                                       [](Index capacity, const Block& other) { return capacity < other.capacity; });
   free_.insert(place, block);

@@ -26,9 +26,16 @@ Tape<S>::~Tape() {
 }
 
 template <class S>
+Graph<S>& Tape<S>::graph() const {
+  if (!graph_) throw Error("tape: it has been moved from");
+  return *graph_;
+}
+
+template <class S>
 Var<S> Tape<S>::constant(const Tensor<S>& x) {
-  Var<S> leaf = graph_->add_node("constant", x.shape(), {});
-  std::copy(x.span().begin(), x.span().end(), graph_->value(leaf.id()));
+  const View<const S> values = x.view();
+  Var<S> leaf = graph().add_node("constant", x.shape(), {});
+  std::copy(values.data, values.data + x.size(), graph_->value(leaf.id()));
   return leaf;
 }
 
@@ -43,7 +50,8 @@ Var<S> Tape<S>::variable(const Tensor<S>& x) {
 
 template <class S>
 Var<S> Tape<S>::borrow(View<const S> x) {
-  Var<S> leaf = graph_->add_node("borrowed", Shape{}, {});
+  if (!x) throw Error("tape: borrow: a view with memory is needed, got an empty one");
+  Var<S> leaf = graph().add_node("borrowed", Shape{}, {});
   Node<S>& node = graph_->node(leaf.id());
   graph_->release(node.value);
   node.value = {const_cast<S*>(x.data), 0};
@@ -82,7 +90,7 @@ void Tape<S>::backward(const Var<S>& y) {
     throw ShapeError(fmt::format("backward: takes a single element, or a seed; got {}", y.shape().to_string()));
   }
   const S one(1);
-  graph_->backward(y, View<const S>{&one, Shape{}, {}});
+  graph().backward(y, View<const S>{&one, Shape{}, {}});
 }
 
 template <class S>
@@ -91,13 +99,13 @@ void Tape<S>::backward(const Var<S>& y, const Tensor<S>& seed) {
     throw ShapeError(fmt::format("backward: the seed has the shape of the value, got {} and {}",
                                  seed.shape().to_string(), y.shape().to_string()));
   }
-  graph_->backward(y, seed.view());
+  graph().backward(y, seed.view());
 }
 
 template <class S>
 std::string Tape<S>::describe(const Var<S>& x) const {
   const Node<S>& node = x.graph().node(x.id());
-  const std::string& scope = graph_->scopes_[static_cast<std::size_t>(node.scope)];
+  const std::string& scope = x.graph().scope_of(x.id());
   return scope.empty() ? node.operation : scope + "/" + node.operation;
 }
 

@@ -3,7 +3,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "handgrad/core/errors.h"
+
 namespace handgrad {
+
+void detail::refuse_empty_range() { throw RangeError("random: a range of 1 or more is needed, got 0"); }
 
 std::array<double, 2> Random::normals(std::uint64_t counter) const {
   const auto w = words(counter);

@@ -37,8 +37,14 @@ Index joined_row_stride(const Shape& shape, const Strides& strides) {
   return stride == 0 ? shape[-1] : stride;
 }
 
-void refuse_rows(const Shape& shape) {
-  throw ShapeError(fmt::format("view {}: its axes cannot be read as rows of adjacent elements", shape.to_string()));
+void refuse_rows(const Shape& shape, const char* operation) {
+  if (shape.rank() == 0) {
+    throw ShapeError(
+        fmt::format("{}: a value of rank 1 and above is needed, got (); reshape({{1}}) makes one", operation));
+  }
+  throw ShapeError(
+      fmt::format("{} {}: its axes cannot be read as rows of adjacent elements; dense() makes a copy that can",
+                  operation, shape.to_string()));
 }
 
 void refuse_heads(const Shape& shape) {

@@ -15,13 +15,15 @@ Generator::Generator(const CausalLm<float>& model, const SamplingOptions& option
   validate(options);
 }
 
-void Generator::prompt(std::span<const TokenId> tokens) {
+Index Generator::prompt(std::span<const TokenId> tokens) {
   if (tokens.empty()) throw DataError("prompt: it is empty; a model needs at least one token to go on from");
   const auto context = static_cast<std::size_t>(model_.config().context);
-  if (tokens.size() > context) tokens = tokens.last(context);
+  const std::size_t cropped = tokens.size() > context ? tokens.size() - context : 0;
   window_.clear();
   cache_.truncate(0);
-  feed(tokens);
+  drawn_ = 0;
+  feed(tokens.subspan(cropped));
+  return static_cast<Index>(cropped);
 }
 
 TokenId Generator::next() {
@@ -65,11 +67,14 @@ class StopFilter {
     if (found != std::string::npos) {
       release(found);
       held_.clear();
+      stopped_ = true;
       return false;
     }
     return release(held_.size() - overlap());
   }
-  void flush() { release(held_.size()); }
+  bool flush() { return release(held_.size()); }
+  /// True once the stop string has come.
+  bool stopped() const { return stopped_; }
 
  private:
   // Length of the longest end of what is held that begins the stop string.
@@ -87,6 +92,7 @@ class StopFilter {
 
   std::string stop_;
   std::string held_;
+  bool stopped_ = false;
   const std::function<bool(std::string_view)>& sink_;
 };
 
@@ -101,22 +107,37 @@ std::string default_prompt(const Tokenizer& tokenizer) {
   }
 }
 
-Index generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
-                    const TextOptions& options, const std::function<bool(std::string_view)>& sink) {
+TextReport generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
+                         const TextOptions& options, const std::function<bool(std::string_view)>& sink) {
   if (options.tokens < 0) throw RangeError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
+  if (!sink) throw Error("generate_text: a sink that takes the text is needed, got an empty function");
+  if (tokenizer.vocab_size() != model.config().vocab_size) {
+    throw RangeError(
+        fmt::format("generate_text: the tokenizer must be the model's, got {} tokens for a vocabulary of {}",
+                    tokenizer.vocab_size(), model.config().vocab_size));
+  }
+  TextReport report;
   Generator generator(model, options.sampling);
-  generator.prompt(tokenizer.encode(prompt));
+  const std::vector<TokenId> tokens = tokenizer.encode(prompt);
+  report.prompt_tokens = static_cast<Index>(tokens.size());
+  report.prompt_tokens_cropped = generator.prompt(tokens);
   Utf8Stream characters;
   StopFilter filter(options.stop, sink);
-  Index drawn = 0;
-  while (drawn < options.tokens && !(options.stop_at_context && generator.context_is_full())) {
+  const auto ended = [&](bool wanted) {
+    if (!wanted) report.end = filter.stopped() ? TextEnd::stop_text : TextEnd::sink;
+    return !wanted;
+  };
+  while (report.tokens < options.tokens) {
+    if (options.stop_at_context && generator.context_is_full()) {
+      report.end = TextEnd::context_full;
+      break;
+    }
     const TokenId token = generator.next();
-    ++drawn;
-    if (!filter.push(characters.push(tokenizer.token_bytes(token)))) return drawn;
+    ++report.tokens;
+    if (ended(filter.push(characters.push(tokenizer.token_bytes(token))))) return report;
   }
-  filter.push(characters.flush());
-  filter.flush();
-  return drawn;
+  if (!ended(filter.push(characters.flush()))) ended(filter.flush());
+  return report;
 }
 
 }  // namespace handgrad

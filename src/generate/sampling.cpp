@@ -24,6 +24,7 @@ void validate(const SamplingOptions& options) {
 
 std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options) {
   validate(options);
+  if (logits.empty()) throw RangeError("sampling: the logits of at least one token are needed, got none");
   std::vector<Candidate> all;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const float x = logits[i];
@@ -66,6 +67,8 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
 }
 
 TokenId draw(std::span<const Candidate> candidates, double u) {
+  if (candidates.empty()) throw RangeError("sampling: at least one candidate is needed, got none");
+  if (!(u >= 0.0 && u < 1.0)) throw RangeError(fmt::format("sampling: u in [0, 1) is needed, got {}", u));
   double sum = 0.0;
   TokenId last = candidates.front().token;
   for (const Candidate& c : candidates) {

@@ -111,4 +111,9 @@ void Container::refuse_attribute(std::string_view group, std::string_view attrib
           : fmt::format("cannot load {}: attribute {} of {} is of another type", name_, attribute_name, group));
 }
 
+void Container::refuse_entry(const DatasetEntry& entry) const {
+  throw CheckpointError(fmt::format("{}: {}: bytes {} to {} do not lie inside its {}", name_, entry.path, entry.offset,
+                                    entry.offset + entry.bytes, bytes_.size()));
+}
+
 }  // namespace handgrad

@@ -12,6 +12,19 @@
 #include "io/trailer.h"
 
 namespace handgrad {
+
+void detail::require_shape_of(const std::string& path, const std::vector<Index>& shape, std::size_t count) {
+  bool fits = true;
+  std::uint64_t size = 1;
+  for (const Index extent : shape) {
+    fits = fits && extent >= 0 && !__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size);
+  }
+  if (!fits || size != count) {
+    throw ShapeError(fmt::format("container: {}: a shape of its {} values is needed, got ({})", path, count,
+                                 fmt::join(shape, ", ")));
+  }
+}
+
 namespace {
 
 // Far above any memory, far below what 64 bits could lose.

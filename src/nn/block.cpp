@@ -2,13 +2,15 @@
 
 #include "core/instantiate.h"
 #include "handgrad/ops/add.h"
+#include "nn/check_config.h"
 
 namespace handgrad {
 
 template <class S>
 Block::Block(ParameterStore<S>& store, const std::string& name, const ModelConfig& config, Index layer)
     : name_(name),
-      attention_norm_(store, name + "/attention_norm", config.d_model, config.norm, config.bias, config.norm_eps),
+      attention_norm_(store, name + "/attention_norm", resolved(config).d_model, config.norm, config.bias,
+                      config.norm_eps),
       attention_(store, name + "/attention", config, layer),
       feed_forward_norm_(store, name + "/feed_forward_norm", config.d_model, config.norm, config.bias, config.norm_eps),
       feed_forward_(store, name + "/feed_forward", config, layer) {}

@@ -17,6 +17,7 @@
 #include "handgrad/ops/embedding.h"
 #include "handgrad/ops/linear.h"
 #include "handgrad/ops/linear_cross_entropy.h"
+#include "nn/check_config.h"
 
 namespace handgrad {
 namespace {
@@ -42,6 +43,7 @@ bool ends_with(const std::string& name, std::string_view end) { return name.ends
 
 template <class S>
 CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config) {
+  require_resolved(config);
   if (config.vocab_size < 1) throw ConfigError("model.vocab_size: a model needs a vocabulary, got 0");
   embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model});
   if (config.position == PositionKind::learned) {
@@ -111,6 +113,15 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
     throw ShapeError("model: a key/value cache serves one sequence, with recording off");
   }
   const Index time = count / batch.batch;
+  if (options.cache) options.cache->require_fit(config_);
+  const PositionsRef& at = batch.positions;
+  if (at && (at.time != time || (at.batch != 1 && at.batch != batch.batch))) {
+    throw ShapeError(fmt::format("model: positions ({0}) or ({1}, {0}) are needed, got ({2}, {3})", time, batch.batch,
+                                 at.batch, at.time));
+  }
+  if (options.attention_tile < 0) {
+    throw RangeError(fmt::format("model: an attention tile of 0 or more is needed, got {}", options.attention_tile));
+  }
   if (!batch.positions && held + time > config_.context) {
     throw RangeError(fmt::format("model: {} tokens behind {} exceed the context of {}", time, held, config_.context));
   }

@@ -8,6 +8,7 @@
 #include "handgrad/ops/dense.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/scaled_dot_product_attention.h"
+#include "nn/check_config.h"
 
 namespace handgrad {
 
@@ -15,7 +16,7 @@ template <class S>
 CausalSelfAttention::CausalSelfAttention(ParameterStore<S>& store, const std::string& name, const ModelConfig& config,
                                          Index layer)
     : layer_(layer),
-      heads_(config.n_heads),
+      heads_(resolved(config).n_heads),
       kv_heads_(config.n_kv_heads),
       rope_(config.position == PositionKind::rope),
       kind_(config.attention),
@@ -33,6 +34,11 @@ template <class S>
 Var<S> CausalSelfAttention::forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const {
   const typename Tape<S>::Scope scope(context.tape, "attention");
   const Shape shape = x.shape();
+  if (shape.rank() != 3 || shape[-1] % heads_ != 0) {
+    throw ShapeError(fmt::format("attention layer: x (B, T, C) with C a multiple of {} heads is needed, got {}", heads_,
+                                 shape.to_string()));
+  }
+  if (rope_ && !table) throw Error("attention layer: its positions are RoPE's, so a table is needed, got none");
   const Index width = shape[-1] / heads_;
   const Var<S> packed = qkv_.forward(context, std::move(x));
   const auto heads = [&](Index first, Index count) {

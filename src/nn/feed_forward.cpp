@@ -1,19 +1,21 @@
 #include "handgrad/nn/feed_forward.h"
 
 #include "core/instantiate.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/nn/sites.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/gelu.h"
 #include "handgrad/ops/gelu_tanh.h"
 #include "handgrad/ops/relu_squared.h"
 #include "handgrad/ops/swiglu.h"
+#include "nn/check_config.h"
 
 namespace handgrad {
 
 template <class S>
 FeedForward::FeedForward(ParameterStore<S>& store, const std::string& name, const ModelConfig& config, Index layer)
     : layer_(layer),
-      kind_(config.feed_forward),
+      kind_(resolved(config).feed_forward),
       gate_(config.feed_forward == FeedForwardKind::swiglu
                 ? std::optional<Linear>(std::in_place, store, name + "/gate", config.d_model, config.d_ff, config.bias)
                 : std::nullopt),
@@ -23,6 +25,9 @@ FeedForward::FeedForward(ParameterStore<S>& store, const std::string& name, cons
 template <class S>
 Var<S> FeedForward::forward(const Context<S>& context, Var<S> x) const {
   const typename Tape<S>::Scope scope(context.tape, "feed_forward");
+  if (x.shape().rank() != 3) {
+    throw ShapeError(fmt::format("feed-forward layer: x (B, T, C) is needed, got {}", x.shape().to_string()));
+  }
   const Index time = x.extent(1);
   Var<S> h;
   if (kind_ == FeedForwardKind::swiglu) {

@@ -3,11 +3,15 @@
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 
 template <class S>
 void add_forward(View<const S> a, View<const S> b, View<S> y) {
+  require_shape("add_forward", y.shape, y);
+  require_broadcast("add_forward", y.shape, a);
+  require_broadcast("add_forward", y.shape, b);
   for_each_element(y, broadcast_view(a, y.shape), broadcast_view(b, y.shape),
                    [](S& out, const S& left, const S& right) { out = left + right; });
 }
@@ -15,6 +19,9 @@ void add_forward(View<const S> a, View<const S> b, View<S> y) {
 // da += dy, db += dy, each summed over the axes along which it was repeated
 template <class S>
 void add_backward(View<const S> dy, View<S> da, View<S> db) {
+  require_shape("add_backward", dy.shape, dy);
+  if (da) require_broadcast("add_backward", dy.shape, da);
+  if (db) require_broadcast("add_backward", dy.shape, db);
   const Shape& shape = dy.shape;
   const auto upstream_only = [](S upstream, S) { return upstream; };
   if (da) add_reduced<S>(broadcast_view(da, shape), dy, dy, upstream_only);

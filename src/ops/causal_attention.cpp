@@ -10,7 +10,9 @@
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
+#include "ops/attention_checks.h"
 #include "ops/broadcast.h"
+#include "ops/seen_product.h"
 
 namespace handgrad {
 namespace {
@@ -32,7 +34,14 @@ class Visibility {
   Visibility(const AttentionOptions& options, const Shape& scores)
       : options_(options),
         mask_(options.mask ? broadcast_view(options.mask, scores) : MaskRef{}),
-        lead_(scores[-1] - scores[-2]) {}
+        lead_(scores[-1] - scores[-2]),
+        hides_(options.mask || (options.causal && scores[-2] > 1)) {}
+
+  /// True if some query may not see some key.
+  bool hides() const { return hides_; }
+  bool sees(const TilePlace& tile, Index r, Index c) const {
+    return c < causal_count(tile, r) && (!masked() || mask_row(tile, r)[c * mask_step()]);
+  }
 
   /// Keys of the tile that the causal rule leaves to its row r: the first so many.
   Index causal_count(const TilePlace& tile, Index r) const {
@@ -55,6 +64,7 @@ class Visibility {
   const AttentionOptions& options_;
   MaskRef mask_;
   Index lead_;
+  bool hides_;
 };
 
 // Memory for the tiles that one thread works on; kept between calls, so that a step allocates nothing.
@@ -170,13 +180,15 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
   std::fill(maxima, maxima + tile.rows, -infinity);
   std::fill(sums, sums + tile.rows, Accumulator<S>{});
   const Index end = visibility.keys_end(tile.q0 + tile.rows, in.k.time);
+  const bool finite = !visibility.hides() || all_finite(v.slice(0, end));
   for (tile.k0 = 0; tile.k0 < end; tile.k0 += options.key_tile) {
     tile.cols = std::min(options.key_tile, end - tile.k0);
     const Rows<S> s =
         tile_scores(q, k.slice(tile.k0, tile.cols), scale_of(options, in.q.width), tile, memory.scores.data());
     online_softmax<S>(visibility, tile, s.data, maxima, sums, out);
     apply_dropout<S>(options.dropout, in.q, in.k.time, tile, s.data);
-    multiply<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out);
+    multiply_seen<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out, Turn::no,
+                     finite, [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); });
   }
   for (Index r = 0; r < tile.rows; ++r) {
     const bool empty = maxima[r] == -infinity;
@@ -202,6 +214,59 @@ void score_gradient(const Visibility& visibility, const TilePlace& tile, Index r
   for (Index c = count; c < tile.cols; ++c) dp[c] = S(0);
 }
 
+// A row whose sum of exponentials is exactly 1 has one probability of 1, and all others together are below 2^-53: so is
+// the exact p (dp - delta) of that one, relative to its terms, and with a single visible key it is 0. What is computed
+// is the difference of two roundings, which an optimiser like AdamW would turn into whole steps. A NaN stays.
+template <class S>
+void clear_certain(Index cols, const S* p, S* ds) {
+  for (Index c = 0; c < cols; ++c) {
+    if (p[c] > S(0.5)) ds[c] *= S(0);
+  }
+}
+
+// One query head and its key head in the backward pass.
+template <class S>
+struct BackwardHead {
+  Rows<const S> q, k, v, dy;
+  Rows<S> dq, dk, dv;
+  const S *row_max, *log_sum, *delta;
+  bool q_finite, k_finite, dy_finite;
+};
+
+// What one tile of scores adds to dq, dk and dv.
+template <class S>
+void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, const AttentionOptions& options,
+                   const Visibility& visibility, const TilePlace& tile, TileMemory<S>& memory) {
+  const Rows<const S> q = head.q.slice(tile.q0, tile.rows), k = head.k.slice(tile.k0, tile.cols),
+                      v = head.v.slice(tile.k0, tile.cols), dy = head.dy.slice(tile.q0, tile.rows);
+  const double scale = scale_of(options, in.q.width);
+  const Rows<S> p = tile_scores(q, k, scale, tile, memory.scores.data());
+  const Rows<S> ds{memory.dscores.data(), tile.rows, tile.cols, tile.cols};
+  for (Index r = 0; r < tile.rows; ++r) {
+    exponentials<S>(visibility, tile, r, p.row(r), head.row_max[tile.q0 + r], head.log_sum[tile.q0 + r]);
+  }
+  multiply<S>({dy}, {v, Turn::yes}, S(1), Store::assign, ds);
+  apply_dropout<S>(options.dropout, in.q, in.k.time, tile, ds.data);
+  for (Index r = 0; r < tile.rows; ++r) {
+    score_gradient<S>(visibility, tile, r, constant<S>(scale), head.delta[tile.q0 + r], p.row(r), ds.row(r));
+    if (head.log_sum[tile.q0 + r] == S(0)) clear_certain(tile.cols, p.row(r), ds.row(r));
+  }
+  const auto sees = [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); };
+  const auto seen_by = [&](Index key, Index r, Index) { return visibility.sees(tile, r, key); };
+  if (head.dq) {
+    multiply_seen<S>({ds}, {k}, S(1), Store::add, head.dq.slice(tile.q0, tile.rows), Turn::no, head.k_finite, sees);
+  }
+  if (head.dk) {
+    multiply_seen<S>({ds, Turn::yes}, {q}, S(1), Store::add, head.dk.slice(tile.k0, tile.cols), Turn::no, head.q_finite,
+                     seen_by);
+  }
+  if (head.dv) {
+    apply_dropout<S>(options.dropout, in.q, in.k.time, tile, p.data);
+    multiply_seen<S>({p, Turn::yes}, {dy}, S(1), Store::add, head.dv.slice(tile.k0, tile.cols), Turn::no,
+                     head.dy_finite, seen_by);
+  }
+}
+
 // Everything that one key head of one sequence takes part in: one writer for its dk and dv and its queries' dq.
 template <class S>
 void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& options, const AttentionSaved<S>& saved,
@@ -209,71 +274,38 @@ void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& opt
                        Index kv) {
   TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, in.q.time);
   const Index queries = in.q.time, keys = in.k.time, group = in.q.heads / in.k.heads;
-  const Rows<const S> k_head = in.k.head(b, kv), v_head = in.v.head(b, kv);
-  const S scale = constant<S>(scale_of(options, in.q.width));
+  const auto part = [&](const Heads<S>& x, Index h) { return x ? x.head(b, h) : Rows<S>{}; };
+  const auto usable = [&](const Rows<const S>& x) { return !visibility.hides() || all_finite(x); };
+  const bool k_finite = usable(in.k.head(b, kv));
   for (Index h = kv * group; h < (kv + 1) * group; ++h) {
-    const Rows<const S> q_head = in.q.head(b, h), dy_head = dy.head(b, h), y_head = saved.y.head(b, h);
-    const S *row_max = saved.row_max + (b * in.q.heads + h) * queries,
-            *log_sum = saved.log_sum + (b * in.q.heads + h) * queries;
+    const Rows<const S> q = in.q.head(b, h), upstream = dy.head(b, h), y = saved.y.head(b, h);
     for (Index i = 0; i < queries; ++i) {
-      const S *left = dy_head.row(i), *right = y_head.row(i);
+      const S *left = upstream.row(i), *right = y.row(i);
       memory.delta[i] = from_accumulator<S>(lane_sum<Accumulator<S>>(
-          y_head.cols, [=](Index c) { return Accumulator<S>(left[c]) * Accumulator<S>(right[c]); }));
+          y.cols, [=](Index c) { return Accumulator<S>(left[c]) * Accumulator<S>(right[c]); }));
     }
+    const Index rows = (b * in.q.heads + h) * queries;
+    const BackwardHead<S> head{q,
+                               in.k.head(b, kv),
+                               in.v.head(b, kv),
+                               upstream,
+                               part(to.dq, h),
+                               part(to.dk, kv),
+                               part(to.dv, kv),
+                               saved.row_max + rows,
+                               saved.log_sum + rows,
+                               memory.delta.data(),
+                               usable(q),
+                               k_finite,
+                               usable(upstream)};
     for (Index k0 = 0; k0 < keys; k0 += options.key_tile) {
       const Index cols = std::min(options.key_tile, keys - k0);
-      const Rows<const S> k = k_head.slice(k0, cols), v = v_head.slice(k0, cols);
       const Index first = visibility.first_query(k0) / options.query_tile * options.query_tile;
       for (Index q0 = first; q0 < queries; q0 += options.query_tile) {
-        const TilePlace tile{b, h, q0, std::min(options.query_tile, queries - q0), k0, cols};
-        const Rows<const S> q = q_head.slice(q0, tile.rows), upstream = dy_head.slice(q0, tile.rows);
-        const Rows<S> p = tile_scores(q, k, scale_of(options, in.q.width), tile, memory.scores.data());
-        for (Index r = 0; r < tile.rows; ++r) {
-          exponentials<S>(visibility, tile, r, p.row(r), row_max[q0 + r], log_sum[q0 + r]);
-        }
-        const Rows<S> ds{memory.dscores.data(), tile.rows, cols, cols};
-        multiply<S>({upstream}, {v, Turn::yes}, S(1), Store::assign, ds);
-        apply_dropout<S>(options.dropout, in.q, keys, tile, ds.data);
-        for (Index r = 0; r < tile.rows; ++r) {
-          score_gradient<S>(visibility, tile, r, scale, memory.delta[q0 + r], p.row(r), ds.row(r));
-        }
-        if (to.dq) multiply<S>({ds}, {k}, S(1), Store::add, to.dq.head(b, h).slice(q0, tile.rows));
-        if (to.dk) multiply<S>({ds, Turn::yes}, {q}, S(1), Store::add, to.dk.head(b, kv).slice(k0, cols));
-        if (to.dv) {
-          apply_dropout<S>(options.dropout, in.q, keys, tile, p.data);
-          multiply<S>({p, Turn::yes}, {upstream}, S(1), Store::add, to.dv.head(b, kv).slice(k0, cols));
-        }
+        backward_tile(head, in, options, visibility, {b, h, q0, std::min(options.query_tile, queries - q0), k0, cols},
+                      memory);
       }
     }
-  }
-}
-
-template <class S>
-void check_shapes(const Var<S>& q, const Var<S>& k, const Var<S>& v, const AttentionOptions& options) {
-  const Shape &a = q.shape(), &b = k.shape(), &c = v.shape();
-  const bool ranks = a.rank() == 4 && b.rank() == 4 && c.rank() == 4;
-  if (!ranks || a[0] != b[0] || b[0] != c[0] || a[3] != b[3] || b[1] != c[1] || b[2] != c[2] || a[2] % b[2] != 0) {
-    throw ShapeError(
-        fmt::format("attention: q (B, Q, H, D), k (B, K, H_kv, D) and v (B, K, H_kv, Dv), H a multiple of "
-                    "H_kv, are needed, got {}, {} and {}",
-                    a.to_string(), b.to_string(), c.to_string()));
-  }
-  if (options.causal && a[1] > b[1]) {
-    throw ShapeError(
-        fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", a[1], b[1]));
-  }
-  if (options.query_tile < 1 || options.key_tile < 1) {
-    throw RangeError(fmt::format("attention: tiles have at least 1 row and column, got {} and {}", options.query_tile,
-                                 options.key_tile));
-  }
-  if (!(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0)) {
-    throw RangeError(
-        fmt::format("attention: the dropout probability lies in [0, 1), got {}", options.dropout.probability));
-  }
-  const Shape scores{a[0], a[2], a[1], b[1]};
-  if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {
-    throw ShapeError(
-        fmt::format("attention: a mask {} does not fit scores {}", options.mask.shape.to_string(), scores.to_string()));
   }
 }
 
@@ -287,6 +319,9 @@ Shape scores_shape(const AttentionInputs<S>& in) {
 template <class S>
 void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
                               Heads<S> y) {
+  check_attention(in, options);
+  require_heads("causal_attention_forward", y, attention_output(in));
+  require_memory("causal_attention_forward", {row_max, log_sum});
   const Visibility visibility(options, scores_shape(in));
   const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
   parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
@@ -302,6 +337,13 @@ template <class S>
 void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
                                const AttentionSaved<S>& saved, Heads<const S> dy,
                                const AttentionGradients<S>& gradients) {
+  check_attention(in, options);
+  require_heads("causal_attention_backward", saved.y, attention_output(in));
+  require_heads("causal_attention_backward", dy, attention_output(in));
+  require_memory("causal_attention_backward", {saved.row_max, saved.log_sum});
+  if (gradients.dq) require_heads("causal_attention_backward", gradients.dq, in.q);
+  if (gradients.dk) require_heads("causal_attention_backward", gradients.dk, in.k);
+  if (gradients.dv) require_heads("causal_attention_backward", gradients.dv, in.v);
   const Visibility visibility(options, scores_shape(in));
   parallel_tiles(in.k.batch * in.k.heads, [&](Index unit) {
     backward_key_head<S>(in, options, saved, dy, gradients, visibility, unit / in.k.heads, unit % in.k.heads);
@@ -310,7 +352,7 @@ void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOpti
 
 template <class S>
 Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options) {
-  check_shapes(q, k, v, options);
+  check_attention(q, k, v, options);  // before a node is made
   auto y = output("causal_attention", q.shape().with(-1, v.extent(-1)), q, k, v);
   const Index rows = q.extent(0) * q.extent(2) * q.extent(1);
   const Scratch<S> row_max = y.scratch(rows), log_sum = y.scratch(rows);

@@ -7,6 +7,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/ops/dense.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 namespace {
@@ -31,6 +32,8 @@ Shape joined_shape(const Shape& a, const Shape& b, int axis) {
 
 template <class S>
 void concat_forward(View<const S> a, View<const S> b, ConcatParts<S> y) {
+  require_shape("concat_forward", y.first.shape, a, y.first);
+  require_shape("concat_forward", y.second.shape, b, y.second);
   dense_forward<S>(a, y.first);
   dense_forward<S>(b, y.second);
 }
@@ -38,6 +41,10 @@ void concat_forward(View<const S> a, View<const S> b, ConcatParts<S> y) {
 // da += the first part of dy, db += the rest
 template <class S>
 void concat_backward(ConcatParts<const S> dy, View<S> da, View<S> db) {
+  require_shape("concat_backward", dy.first.shape, dy.first);
+  require_shape("concat_backward", dy.second.shape, dy.second);
+  if (da) require_shape("concat_backward", dy.first.shape, da);
+  if (db) require_shape("concat_backward", dy.second.shape, db);
   if (da) dense_backward<S>(dy.first, da);
   if (db) dense_backward<S>(dy.second, db);
 }

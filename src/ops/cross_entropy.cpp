@@ -2,6 +2,7 @@
 
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/loss_rows.h"
 
 namespace handgrad {
@@ -9,6 +10,9 @@ namespace handgrad {
 template <class S>
 void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
                            S* statistics, S* losses) {
+  require_rows("cross_entropy_forward", logits.rows, logits.cols, logits);
+  check_targets(targets, logits.rows, logits.cols, options);
+  require_memory("cross_entropy_forward", {statistics, losses});
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     const TokenId target = targets[static_cast<std::size_t>(r)];
     losses[r] = target == options.ignore
@@ -21,6 +25,9 @@ void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> target
 template <class S>
 void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
                             const S* statistics, S factor, Rows<S> dlogits) {
+  require_rows("cross_entropy_backward", logits.rows, logits.cols, logits, dlogits);
+  check_targets(targets, logits.rows, logits.cols, options);
+  require_memory("cross_entropy_backward", {statistics});
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     const TokenId target = targets[static_cast<std::size_t>(r)];
     if (target == options.ignore) return;
@@ -32,7 +39,7 @@ void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targe
 
 template <class S>
 Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options) {
-  const Rows<const S> rows = logits.rows();
+  const Rows<const S> rows = logits.rows("cross_entropy");
   check_targets(targets, rows.rows, rows.cols, options);
   const Index block = rows_in_block(logits.shape());
   const Index divisor = loss_divisor(targets, options);

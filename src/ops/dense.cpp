@@ -3,17 +3,20 @@
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 
 template <class S>
 void dense_forward(View<const S> x, View<S> y) {
+  require_shape("dense_forward", y.shape, x, y);
   for_each_element(y, x, x, [](S& out, const S& in, const S&) { out = in; });
 }
 
 // dx += dy
 template <class S>
 void dense_backward(View<const S> dy, View<S> dx) {
+  require_shape("dense_backward", dx.shape, dy, dx);
   for_each_element(dx, dy, dy, [](S& to, const S& upstream, const S&) { to += upstream; });
 }
 

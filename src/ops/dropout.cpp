@@ -6,12 +6,14 @@
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
 
 template <class S>
 void dropout_forward(Rows<const S> x, const DropoutMask& mask, Rows<S> y) {
+  require_rows("dropout_forward", x.rows, x.cols, x, y);
   const S scale = constant<S>(mask.keep_scale());
   for_each_row(x.rows, x.cols, [&](Index r) {
     const S* in = x.row(r);
@@ -24,6 +26,7 @@ void dropout_forward(Rows<const S> x, const DropoutMask& mask, Rows<S> y) {
 // dx += m dy
 template <class S>
 void dropout_backward(const DropoutMask& mask, Rows<const S> dy, Rows<S> dx) {
+  require_rows("dropout_backward", dy.rows, dy.cols, dy, dx);
   const S scale = constant<S>(mask.keep_scale());
   for_each_row(dy.rows, dy.cols, [&](Index r) {
     const S* upstream = dy.row(r);
@@ -40,7 +43,7 @@ Var<S> dropout(Var<S> x, DropoutMask mask) {
   }
   if (!mask.active()) return x;
   auto y = output("dropout", x.shape(), x);
-  dropout_forward<S>(x.rows(), mask, y.rows());
+  dropout_forward<S>(x.rows("dropout"), mask, y.rows());
   return y.saves(mask).on_backward([](const auto& saved, auto dy, auto dx) {
     const auto& [mask_saved] = saved;
     dropout_backward<S>(mask_saved, dy.rows(), dx.rows());

@@ -7,6 +7,7 @@
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -21,14 +22,21 @@ void check_ids(std::span<const Id> ids, Index rows) {
   }
 }
 
+template <class T, class Id, class U>
+void check_lookup(const char* kernel, const Rows<T>& table, std::span<const Id> ids, const Rows<U>& y) {
+  require_rows(kernel, table.rows, table.cols, table);
+  require_rows(kernel, static_cast<Index>(ids.size()), table.cols, y);
+  check_ids(ids, table.rows);
+}
+
 template <class S, class Id>
 Var<S> look_up(Var<S> table, std::span<const Id> ids, const Shape& shape) {
   if (table.shape().rank() != 2) {
     throw ShapeError(fmt::format("embedding: a table (V, C) is needed, got {}", table.shape().to_string()));
   }
-  check_ids(ids, table.extent(0));
+  check_ids(ids, table.extent(0));  // before a node is made
   auto y = output("embedding", shape, table);
-  embedding_forward<S, Id>(table.rows(), ids, y.rows());
+  embedding_forward<S, Id>(table.rows("embedding"), ids, y.rows());
   return y.saves(y.copy(ids)).on_backward([](const auto& saved, auto dy, auto dtable) {
     const auto& [ids_saved] = saved;
     embedding_backward<S, Id>(ids_saved, dy.rows(), dtable.rows());
@@ -45,6 +53,7 @@ Shape appended(const Shape& shape, Index extent) {
 
 template <class S, class Id>
 void embedding_forward(Rows<const S> table, std::span<const Id> ids, Rows<S> y) {
+  check_lookup("embedding_forward", table, ids, y);
   for_each_row(y.rows, y.cols, [&](Index r) {
     const S* from = table.row(ids[static_cast<std::size_t>(r)]);
     std::copy(from, from + y.cols, y.row(r));
@@ -54,6 +63,7 @@ void embedding_forward(Rows<const S> table, std::span<const Id> ids, Rows<S> y) 
 // dtable[ids[i]] += dy[i]; columns are shared out, so every element has one writer
 template <class S, class Id>
 void embedding_backward(std::span<const Id> ids, Rows<const S> dy, Rows<S> dtable) {
+  check_lookup("embedding_backward", dtable, ids, dy);
   constexpr Index tile = 64;
   parallel_ranges(dy.cols, tile, [&](Index begin, Index end) {
     for (Index r = 0; r < dy.rows; ++r) {
@@ -75,7 +85,8 @@ Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape)
 
 template <class S>
 Var<S> embedding(Var<S> table, PositionsRef positions, Index batch) {
-  if (positions.batch != 1 && positions.batch != batch) {
+  if (!positions) throw ShapeError("embedding: positions are needed, got none");
+  if (batch < 1 || (positions.batch != 1 && positions.batch != batch)) {
     throw ShapeError(
         fmt::format("embedding: positions of {} sequences do not fit a batch of {}", positions.batch, batch));
   }

@@ -3,6 +3,7 @@
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -34,19 +35,21 @@ S slope(S x) {
 
 template <class S>
 void gelu_tanh_forward(Rows<const S> x, Rows<S> y) {
+  require_rows("gelu_tanh_forward", x.rows, x.cols, x, y);
   map_forward<S>(x, y, [](S v) { return value(v); });
 }
 
 // dx += dy (s + x s (1 - s) 2 du/dx),  du/dx = sqrt(2/pi) (1 + 3 x 0.044715 x^2)
 template <class S>
 void gelu_tanh_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx) {
+  require_rows("gelu_tanh_backward", x.rows, x.cols, x, dy, dx);
   map_backward<S>(x, dy, dx, [](S v) { return slope(v); });
 }
 
 template <class S>
 Var<S> gelu_tanh(Var<S> x) {
   auto y = output("gelu_tanh", x.shape(), x);
-  gelu_tanh_forward<S>(x.rows(), y.rows());
+  gelu_tanh_forward<S>(x.rows("gelu_tanh"), y.rows());
   return y.saves(x).on_backward([](const auto& saved, auto dy, auto dx) {
     const auto& [x_saved] = saved;
     gelu_tanh_backward<S>(x_saved.rows(), dy.rows(), dx.rows());

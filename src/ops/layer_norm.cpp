@@ -6,12 +6,16 @@
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
 
 template <class S>
 void layer_norm_forward(Rows<const S> x, const S* weight, const S* bias, double eps, S* statistics, Rows<S> y) {
+  require_rows("layer_norm_forward", x.rows, x.cols, x, y);
+  require_memory("layer_norm_forward", {weight, statistics});
+  require_at_least("layer_norm", "eps", eps, 0.0);
   using A = Accumulator<S>;
   for_each_row(x.rows, x.cols, [&](Index r) {
     const S* in = x.row(r);
@@ -34,6 +38,10 @@ void layer_norm_forward(Rows<const S> x, const S* weight, const S* bias, double 
 template <class S>
 void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, Index block, Rows<const S> dy,
                          NormGradients<S> gradients) {
+  require_rows("layer_norm_backward", x.rows, x.cols, x, dy);
+  require_memory("layer_norm_backward", {weight, statistics});
+  require_at_least("layer_norm_backward", "block", static_cast<double>(block), 1.0);
+  if (gradients.dx) require_rows("layer_norm_backward", x.rows, x.cols, gradients.dx);
   using A = Accumulator<S>;
   if (gradients.dx) {
     for_each_row(x.rows, x.cols, [&](Index r) {
@@ -76,8 +84,8 @@ Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps) {
   const Index block = rows_in_block(x.shape());
   auto y = output("layer_norm", x.shape(), x, weight, bias);
   const Scratch<S> statistics = y.scratch(2 * y.rows().rows);
-  layer_norm_forward<S>(x.rows(), weight.view().data, bias ? bias.view().data : nullptr, eps, statistics.data,
-                        y.rows());
+  layer_norm_forward<S>(x.rows("layer_norm"), weight.view().data, bias ? bias.view().data : nullptr, eps,
+                        statistics.data, y.rows());
   return y.saves(x, weight, statistics)
       .on_backward([block](const auto& saved, auto dy, auto dx, auto dweight, auto dbias) {
         const auto& [x_saved, w, stats] = saved;

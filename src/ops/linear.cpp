@@ -6,6 +6,7 @@
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -23,6 +24,10 @@ void check_shapes(const Shape& x, const Shape& weight, const Shape* bias) {
 
 template <class S>
 void linear_forward(Rows<const S> x, Rows<const S> weight, const S* bias, Index block, Rows<S> y) {
+  require_rows("linear_forward", x.rows, x.cols, x);
+  require_rows("linear_forward", y.cols, x.cols, weight);
+  require_rows("linear_forward", x.rows, weight.rows, y);
+  require_at_least("linear_forward", "block", static_cast<double>(block), 1.0);
   if (bias) for_each_row(y.rows, y.cols, [&](Index r) { std::copy(bias, bias + y.cols, y.row(r)); });
   multiply_tiled<S>({x}, {weight, Turn::yes}, S(1), bias ? Store::add : Store::assign, y, {.block = block});
 }
@@ -31,6 +36,14 @@ void linear_forward(Rows<const S> x, Rows<const S> weight, const S* bias, Index 
 template <class S>
 void linear_backward(Rows<const S> x, Rows<const S> weight, Index block, Rows<const S> dy,
                      LinearGradients<S> gradients) {
+  require_rows("linear_backward", x.rows, x.cols, x);
+  require_rows("linear_backward", x.rows, dy.cols, dy);
+  require_at_least("linear_backward", "block", static_cast<double>(block), 1.0);
+  if (gradients.dx) {
+    require_rows("linear_backward", dy.cols, x.cols, weight);
+    require_rows("linear_backward", x.rows, x.cols, gradients.dx);
+  }
+  if (gradients.dweight) require_rows("linear_backward", dy.cols, x.cols, gradients.dweight);
   if (gradients.dx) multiply_tiled<S>({dy}, {weight}, S(1), Store::add, gradients.dx, {.block = block});
   if (gradients.dweight) multiply_tiled<S>({dy, Turn::yes}, {x}, S(1), Store::add, gradients.dweight, {.inner = block});
   if (gradients.dbias) {
@@ -45,7 +58,7 @@ Var<S> linear(Var<S> x, Var<S> weight, Var<S> bias) {
   if (bias && !bias.view().dense()) throw ShapeError("linear: the elements of a bias are adjacent");
   const Index block = rows_in_block(x.shape());
   auto y = output("linear", x.shape().with(-1, weight.extent(0)), x, weight, bias);
-  linear_forward<S>(x.rows(), weight.rows(), bias ? bias.view().data : nullptr, block, y.rows());
+  linear_forward<S>(x.rows("linear"), weight.rows("linear"), bias ? bias.view().data : nullptr, block, y.rows());
   return y.saves(x, weight).on_backward([block](const auto& saved, auto dy, auto dx, auto dweight, auto dbias) {
     const auto& [x_saved, w] = saved;
     linear_backward<S>(x_saved.rows(), w.rows(), block, dy.rows(), {dx.rows(), dweight.rows(), dbias.data});

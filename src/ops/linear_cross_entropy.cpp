@@ -4,6 +4,7 @@
 
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/loss_rows.h"
 
 namespace handgrad {
@@ -50,11 +51,24 @@ void to_differences(const HeadInputs<S>& in, const LossOptions& options, Index b
   });
 }
 
+template <class S>
+void check_head(const char* kernel, const HeadInputs<S>& in, const LossOptions& options, const HeadMemory<S>& memory) {
+  require_rows(kernel, in.x.rows, in.x.cols, in.x);
+  require_rows(kernel, in.weight.rows, in.x.cols, in.weight);
+  require_at_least(kernel, "block", static_cast<double>(in.block), 1.0);
+  check_targets(in.targets, in.x.rows, in.weight.rows, options);
+  const Index held = memory.kept ? in.x.rows : std::min(in.x.rows, slab_size(in.block, options));
+  require_rows(kernel, std::max(held, memory.logits.rows), in.weight.rows, memory.logits);
+  require_memory(kernel, {memory.statistics});
+}
+
 }  // namespace
 
 template <class S>
 void linear_cross_entropy_forward(const HeadInputs<S>& in, const LossOptions& options, bool differentiate,
                                   const HeadMemory<S>& memory) {
+  check_head("linear_cross_entropy_forward", in, options, memory);
+  require_memory("linear_cross_entropy_forward", {memory.losses});
   for_each_slab(in.x.rows, in.block, slab_size(in.block, options), [&](Index begin, Index count) {
     const Rows<S> logits = slab_of(memory, begin, count);
     slab_logits(in, begin, logits);
@@ -73,6 +87,10 @@ void linear_cross_entropy_forward(const HeadInputs<S>& in, const LossOptions& op
 template <class S>
 void linear_cross_entropy_backward(const HeadInputs<S>& in, const LossOptions& options, const HeadMemory<S>& memory,
                                    S factor, const HeadGradients<S>& gradients) {
+  check_head("linear_cross_entropy_backward", in, options, memory);
+  if (gradients.dx) require_rows("linear_cross_entropy_backward", in.x.rows, in.x.cols, gradients.dx);
+  if (gradients.dweight)
+    require_rows("linear_cross_entropy_backward", in.weight.rows, in.weight.cols, gradients.dweight);
   for_each_slab(in.x.rows, in.block, slab_size(in.block, options), [&](Index begin, Index count) {
     const Rows<S> differences = slab_of(memory, begin, count);
     if (!memory.kept) {
@@ -94,7 +112,7 @@ Var<S> linear_cross_entropy(Var<S> x, Var<S> weight, std::span<const TokenId> ta
     throw ShapeError(fmt::format("linear_cross_entropy: x (..., C) and weight (V, C) are needed, got {} and {}",
                                  x.shape().to_string(), weight.shape().to_string()));
   }
-  const Rows<const S> rows = x.rows();
+  const Rows<const S> rows = x.rows("linear_cross_entropy");
   const Index classes = weight.extent(0), block = rows_in_block(x.shape());
   check_targets(targets, rows.rows, classes, options);
   const Index divisor = loss_divisor(targets, options);
@@ -106,7 +124,8 @@ Var<S> linear_cross_entropy(Var<S> x, Var<S> weight, std::span<const TokenId> ta
                              keep,
                              y.scratch(2 * rows.rows).data,
                              y.scratch(rows.rows).data};
-  linear_cross_entropy_forward<S>({rows, weight.rows(), targets, block}, options, x.graph().recording(), memory);
+  linear_cross_entropy_forward<S>({rows, weight.rows("linear_cross_entropy"), targets, block}, options,
+                                  x.graph().recording(), memory);
   const auto total = add_losses<S>(memory.losses, targets, block, options);
   *y.data() = divisor > 0 ? from_accumulator<S>(total / static_cast<double>(divisor)) : S(0);
   return y.saves(x, weight, y.copy(targets), options, memory)

@@ -6,12 +6,14 @@
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/lines.h"
 
 namespace handgrad {
 
 template <class S>
 void log_softmax_forward(View<const S> x, View<S> y) {
+  require_shape("log_softmax_forward", y.shape, x, y);
   for_each_line(
       y,
       [&](Index r, auto step) {
@@ -33,6 +35,7 @@ void log_softmax_forward(View<const S> x, View<S> y) {
 // dx_i += dy_i - exp(y_i) sum_j dy_j
 template <class S>
 void log_softmax_backward(View<const S> y, View<const S> dy, View<S> dx) {
+  require_shape("log_softmax_backward", dx.shape, y, dy, dx);
   for_each_line(
       dx,
       [&](Index r, auto step) {

@@ -18,6 +18,11 @@ inline void check_targets(std::span<const TokenId> targets, Index rows, Index cl
   if (!(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0)) {
     throw RangeError(fmt::format("cross_entropy: label smoothing lies in [0, 1], got {}", options.label_smoothing));
   }
+  if (options.divisor < 0 || options.slab_rows < 0 || options.logits_budget_bytes < 0) {
+    throw RangeError(
+        fmt::format("cross_entropy: divisor, slab rows and logits budget must be 0 or more, got {}, {}, {}",
+                    options.divisor, options.slab_rows, options.logits_budget_bytes));
+  }
   if (static_cast<Index>(targets.size()) != rows) {
     throw ShapeError(
         fmt::format("cross_entropy: one target a row is needed, got {} for {} rows", targets.size(), rows));

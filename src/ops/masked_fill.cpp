@@ -7,11 +7,14 @@
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 
 template <class S>
 void masked_fill_forward(View<const S> x, MaskRef mask, double value, View<S> y) {
+  require_shape("masked_fill_forward", x.shape, x, y);
+  require_broadcast("masked_fill_forward", x.shape, mask);
   for_each_element(
       y, x, broadcast_view(mask, x.shape),
       [fill = constant<S>(value)](S& out, const S& in, const std::uint8_t& hidden) { out = hidden ? fill : in; });
@@ -20,12 +23,15 @@ void masked_fill_forward(View<const S> x, MaskRef mask, double value, View<S> y)
 // dx += 0 where mask is true, else dy
 template <class S>
 void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx) {
+  require_shape("masked_fill_backward", dx.shape, dy, dx);
+  require_broadcast("masked_fill_backward", dx.shape, mask);
   for_each_element(dx, dy, broadcast_view(mask, dx.shape),
                    [](S& to, const S& upstream, const std::uint8_t& hidden) { to += hidden ? S(0) : upstream; });
 }
 
 template <class S>
 Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
+  if (!mask) throw ShapeError("masked_fill: a mask is needed, got none");
   if (broadcast_shape(x.shape(), mask.shape, "masked_fill") != x.shape()) {
     throw ShapeError(
         fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(), x.shape().to_string()));

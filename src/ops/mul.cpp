@@ -3,11 +3,15 @@
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 
 template <class S>
 void mul_forward(View<const S> a, View<const S> b, View<S> y) {
+  require_shape("mul_forward", y.shape, y);
+  require_broadcast("mul_forward", y.shape, a);
+  require_broadcast("mul_forward", y.shape, b);
   for_each_element(y, broadcast_view(a, y.shape), broadcast_view(b, y.shape),
                    [](S& out, const S& left, const S& right) { out = left * right; });
 }
@@ -15,6 +19,11 @@ void mul_forward(View<const S> a, View<const S> b, View<S> y) {
 // da += dy b, db += dy a, each summed over the axes along which it was repeated
 template <class S>
 void mul_backward(View<const S> a, View<const S> b, View<const S> dy, View<S> da, View<S> db) {
+  require_shape("mul_backward", dy.shape, dy);
+  require_broadcast("mul_backward", dy.shape, a);
+  require_broadcast("mul_backward", dy.shape, b);
+  if (da) require_shape("mul_backward", a.shape, da);
+  if (db) require_shape("mul_backward", b.shape, db);
   const Shape& shape = dy.shape;
   if (da) {
     add_reduced<S>(broadcast_view(da, shape), dy, broadcast_view(b, shape),

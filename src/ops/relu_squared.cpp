@@ -3,6 +3,7 @@
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -23,19 +24,21 @@ S slope(S x) {
 
 template <class S>
 void relu_squared_forward(Rows<const S> x, Rows<S> y) {
+  require_rows("relu_squared_forward", x.rows, x.cols, x, y);
   map_forward<S>(x, y, [](S v) { return value(v); });
 }
 
 // dx += dy 2x for x > 0, else 0
 template <class S>
 void relu_squared_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx) {
+  require_rows("relu_squared_backward", x.rows, x.cols, x, dy, dx);
   map_backward<S>(x, dy, dx, [](S v) { return slope(v); });
 }
 
 template <class S>
 Var<S> relu_squared(Var<S> x) {
   auto y = output("relu_squared", x.shape(), x);
-  relu_squared_forward<S>(x.rows(), y.rows());
+  relu_squared_forward<S>(x.rows("relu_squared"), y.rows());
   return y.saves(x).on_backward([](const auto& saved, auto dy, auto dx) {
     const auto& [x_saved] = saved;
     relu_squared_backward<S>(x_saved.rows(), dy.rows(), dx.rows());

@@ -7,6 +7,7 @@
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 namespace {
@@ -20,6 +21,9 @@ Index head_rows_in_block(const Shape& shape) {
 
 template <class S>
 void rms_norm_forward(View<const S> x, const S* weight, double eps, S* inverse, View<S> y) {
+  require_shape("rms_norm_forward", x.shape, x, y);
+  require_memory("rms_norm_forward", {weight, inverse});
+  require_at_least("rms_norm", "eps", eps, 0.0);
   using A = Accumulator<S>;
   const Index cols = x.shape[-1];
   for_each_row(x.shape.size() / cols, cols, [&](Index r) {
@@ -34,6 +38,10 @@ void rms_norm_forward(View<const S> x, const S* weight, double eps, S* inverse, 
 // g = dy w; dx += r (g - h mean(g h)); dw += sum of dy h
 template <class S>
 void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> dy, View<S> dx, S* dweight) {
+  require_shape("rms_norm_backward", saved.x.shape, saved.x, dy);
+  require_memory("rms_norm_backward", {saved.weight, saved.inverse});
+  require_at_least("rms_norm_backward", "block", static_cast<double>(block), 1.0);
+  if (dx) require_shape("rms_norm_backward", saved.x.shape, dx);
   using A = Accumulator<S>;
   const auto [x, weight, inverse] = saved;
   const Index cols = x.shape[-1], rows = x.shape.size() / cols;

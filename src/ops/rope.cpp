@@ -9,9 +9,14 @@
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
+
+void detail::refuse_rope_position(Index position, Index positions) {
+  throw RangeError(fmt::format("rope: position {} is outside the table's [0, {})", position, positions));
+}
 
 template <class S>
 RopeTable<S>::RopeTable(Index width, double theta, RopePairing pairing)
@@ -24,7 +29,8 @@ RopeTable<S>::RopeTable(Index width, double theta, RopePairing pairing)
 
 template <class S>
 void RopeTable<S>::extend(Index positions) {
-  if (positions <= positions_) return;
+  if (positions < 0) throw RangeError(fmt::format("rope table: 0 positions or more are needed, got {}", positions));
+  if (positions <= this->positions()) return;
   const FloatEnvironment environment;
   const Index pairs = width_ / 2;
   Buffer<S> cosines(checked_product(positions, pairs, "rope table")), sines(positions * pairs);
@@ -38,7 +44,6 @@ void RopeTable<S>::extend(Index positions) {
   }
   cosines_ = std::move(cosines);
   sines_ = std::move(sines);
-  positions_ = positions;
 }
 
 namespace {
@@ -87,22 +92,34 @@ void rotate(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table,
   });
 }
 
+template <class S>
+void check_heads(const char* kernel, const Heads<const S>& x, PositionsRef positions, const RopeTable<S>& table,
+                 const Heads<S>& y) {
+  if (!x || !y || x.batch != y.batch || x.time != y.time || x.heads != y.heads || x.width != y.width) {
+    throw ShapeError(fmt::format("{}: heads of one shape are needed, got ({}, {}, {}, {}) and ({}, {}, {}, {})", kernel,
+                                 x.batch, x.time, x.heads, x.width, y.batch, y.time, y.heads, y.width));
+  }
+  check_arguments({x.batch, x.time, x.heads, x.width}, positions, table);
+}
+
 }  // namespace
 
 template <class S>
 void rope_forward(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table, Heads<S> y) {
+  check_heads("rope_forward", x, positions, table, y);
   rotate<S>(x, positions, table, +1, y, [](S& to, S value) { to = value; });
 }
 
 // dx += R^T dy, and R^T is the turn by -phi
 template <class S>
 void rope_backward(Heads<const S> dy, PositionsRef positions, const RopeTable<S>& table, Heads<S> dx) {
+  check_heads("rope_backward", dy, positions, table, dx);
   rotate<S>(dy, positions, table, -1, dx, [](S& to, S value) { to += value; });
 }
 
 template <class S>
 Var<S> rope(Var<S> x, PositionsRef positions, const RopeTable<S>& table) {
-  check_arguments(x.shape(), positions, table);
+  check_arguments(x.shape(), positions, table);  // before a node is made
   auto y = output("rope", x.shape(), x);
   rope_forward<S>(x.heads(), positions, table, y.heads());
   const auto count = static_cast<std::size_t>(positions.batch * positions.time);

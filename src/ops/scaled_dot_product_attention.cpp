@@ -6,12 +6,13 @@
 #include <limits>
 
 #include "core/instantiate.h"
+#include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/masked_fill.h"
 #include "handgrad/ops/matmul.h"
 #include "handgrad/ops/softmax.h"
-#include "ops/broadcast.h"
+#include "ops/matrix_stack.h"
 
 namespace handgrad {
 namespace {
@@ -39,6 +40,97 @@ MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
   return {hidden.data(), shape, dense_strides(shape)};
 }
 
+// Both products of the textbook form are those of matmul, and appear as that, but for what is not finite: it reaches
+// nothing from which it is hidden.
+
+// y = scale q k_t; what masked_fill hides of dy is 0.
+//   dq += scale dy k,   dk^T += scale q^T dy
+template <class S>
+Var<S> product_of_scores(Var<S> q, Var<S> k_t, double scale, MaskRef hidden) {
+  auto y = output("matmul", product_shape(q.shape(), k_t.shape()), q, k_t);
+  matmul_forward<S>(q.view(), k_t.view(), scale, y.view());
+  return y.saves(q, k_t, hidden).on_backward([scale](const auto& saved, auto dy, auto dq, auto dk_t) {
+    const auto& [q_saved, k_saved, hidden_saved] = saved;
+    const Stack<const S> queries(q_saved, dy.shape, "q"), keys(k_saved, dy.shape, "k"), upstream(dy, dy.shape, "dy");
+    const Stack<const std::uint8_t> mask(hidden_saved, dy.shape, "mask");
+    const S factor = constant<S>(scale);
+    if (dq) {
+      const Stack<S> into(dq, dy.shape, "dq");
+      for_each_matrix(into, [&](Index i, Rows<S> c) {
+        const Operand<S> k = operand(keys, i, true);
+        multiply_seen<S>(operand(upstream, i, false), k, factor, Store::add, c, into.turn, all_finite(k.matrix),
+                         [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
+      });
+    }
+    if (dk_t) {
+      const Stack<S> into(dk_t, dy.shape, "dk");
+      for_each_matrix(into, [&](Index i, Rows<S> c) {
+        const Operand<S> q_i = operand(queries, i, false);
+        multiply_seen<S>(operand(upstream, i, true), q_i, factor, Store::add, c, flipped(into.turn),
+                         all_finite(q_i.matrix),
+                         [rows = mask.at(i)](Index key, Index r, Index) { return !rows.row(r)[key]; });
+      });
+    }
+  });
+}
+
+// True if a row of probabilities is NaN: softmax makes all of it NaN, the hidden places as well.
+template <class S>
+bool has_nan_row(Rows<const S> probabilities) {
+  for (Index r = 0; r < probabilities.rows; ++r) {
+    if (probabilities.row(r)[0] != probabilities.row(r)[0]) return true;
+  }
+  return false;
+}
+
+// y = p v, where p is softmax, with dropout.
+//   dp += dy v^T,   dv += p^T dy
+template <class S>
+Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
+  auto y = output("matmul", product_shape(p.shape(), v.shape()), p, v);
+  {
+    const Stack<const S> left(p.view(), y.var().shape(), "p"), right(v.view(), y.var().shape(), "v");
+    const Stack<const std::uint8_t> mask(hidden, y.var().shape(), "mask");
+    const Stack<S> out(y.view(), y.var().shape(), "y");
+    parallel_tiles(out.count(), [&](Index i) {
+      const Operand<S> values = operand(right, i, false);
+      multiply_seen<S>(operand(left, i, false), values, S(1), Store::assign, out.at(i), Turn::no,
+                       all_finite(values.matrix),
+                       [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
+    });
+  }
+  return y.saves(p, softmax, v, hidden).on_backward([](const auto& saved, auto dy, auto dp, auto dv) {
+    const auto& [p_saved, softmax_saved, v_saved, hidden_saved] = saved;
+    const Stack<const S> left(p_saved, dy.shape, "p"), before(softmax_saved, dy.shape, "softmax"),
+        right(v_saved, dy.shape, "v"), upstream(dy, dy.shape, "dy");
+    const Stack<const std::uint8_t> mask(hidden_saved, dy.shape, "mask");
+    if (dp) {
+      const Stack<S> into(dp, dy.shape, "dp");
+      for_each_matrix(into, [&](Index i, Rows<S> c) {
+        const Operand<S> values = operand(right, i, true);
+        multiply_seen<S>(operand(upstream, i, false), values, S(1), Store::add, c, into.turn, all_finite(values.matrix),
+                         [rows = mask.at(i)](Index r, Index, Index key) { return !rows.row(r)[key]; });
+      });
+    }
+    if (dv) {
+      const Stack<S> into(dv, dy.shape, "dv");
+      for_each_matrix(into, [&](Index i, Rows<S> c) {
+        const Rows<const std::uint8_t> hides = mask.at(i);
+        const Operand<S> gradient = operand(upstream, i, false);
+        const auto add = [&](Rows<const S> p_i) {
+          multiply_seen<S>({p_i, Turn::yes}, gradient, S(1), Store::add, c, into.turn, all_finite(gradient.matrix),
+                           [&](Index key, Index r, Index) { return !hides.row(r)[key]; });
+        };
+        if (has_nan_row(before.at(i))) {
+          add(SelectedCopy<S>(left.at(i), [&](Index r, Index key) { return !hides.row(r)[key]; }).matrix());
+        } else {
+          add(left.at(i));
+        }
+      });
+    }
+  });
+}
+
 }  // namespace
 
 template <class S>
@@ -55,12 +147,16 @@ Var<S> scaled_dot_product_attention(Var<S> q, Var<S> k, Var<S> v, const Attentio
         fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", queries, keys));
   }
   const double scale = options.scale != 0.0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(q.extent(-1)));
-  Var<S> scores = matmul(std::move(q), k.transpose(-1, -2), scale);
-  if (options.causal || options.mask) {
-    const MaskRef hidden = hidden_scores(scores.shape(), options);
-    scores = masked_fill(std::move(scores), hidden, -std::numeric_limits<double>::infinity());
+  const Var<S> k_t = k.transpose(-1, -2);
+  if (!options.causal && !options.mask) {
+    Var<S> p = softmax(matmul(std::move(q), k_t, scale));
+    return matmul(dropout(std::move(p), options.dropout), std::move(v));
   }
-  return matmul(dropout(softmax(std::move(scores)), options.dropout), std::move(v));
+  MaskRef hidden = hidden_scores(product_shape(q.shape(), k_t.shape()), options);
+  if (q.graph().recording()) hidden.data = q.graph().arena().copy(memory_of(hidden)).data();
+  Var<S> scores = product_of_scores(std::move(q), k_t, scale, hidden);
+  const Var<S> p = softmax(masked_fill(std::move(scores), hidden, -std::numeric_limits<double>::infinity()));
+  return product_of_values(dropout(p, options.dropout), p, std::move(v), hidden);
 }
 
 #define HANDGRAD_INSTANTIATE(S) \

@@ -3,6 +3,7 @@
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
@@ -24,19 +25,21 @@ S slope(S x) {
 
 template <class S>
 void silu_forward(Rows<const S> x, Rows<S> y) {
+  require_rows("silu_forward", x.rows, x.cols, x, y);
   map_forward<S>(x, y, [](S v) { return value(v); });
 }
 
 // dx += dy s (1 + x (1 - s))
 template <class S>
 void silu_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx) {
+  require_rows("silu_backward", x.rows, x.cols, x, dy, dx);
   map_backward<S>(x, dy, dx, [](S v) { return slope(v); });
 }
 
 template <class S>
 Var<S> silu(Var<S> x) {
   auto y = output("silu", x.shape(), x);
-  silu_forward<S>(x.rows(), y.rows());
+  silu_forward<S>(x.rows("silu"), y.rows());
   return y.saves(x).on_backward([](const auto& saved, auto dy, auto dx) {
     const auto& [x_saved] = saved;
     silu_backward<S>(x_saved.rows(), dy.rows(), dx.rows());

@@ -4,12 +4,14 @@
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 #include "ops/lines.h"
 
 namespace handgrad {
 
 template <class S>
 void softmax_forward(View<const S> x, View<S> y) {
+  require_shape("softmax_forward", y.shape, x, y);
   for_each_line(
       y,
       [&](Index r, auto step) {
@@ -32,6 +34,7 @@ void softmax_forward(View<const S> x, View<S> y) {
 // dx_i += y_i (dy_i - sum_j dy_j y_j)
 template <class S>
 void softmax_backward(View<const S> y, View<const S> dy, View<S> dx) {
+  require_shape("softmax_backward", dx.shape, y, dy, dx);
   for_each_line(
       dx,
       [&](Index r, auto step) {

@@ -4,11 +4,13 @@
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "ops/broadcast.h"
+#include "ops/check.h"
 
 namespace handgrad {
 
 template <class S>
 void sum_forward(View<const S> x, S& y) {
+  require_shape("sum_forward", x.shape, x);
   const Index cols = last_extent(x), stride = last_stride(x);
   Accumulator<S> total{};
   for (Index r = 0; r < x.shape.size() / cols; ++r) {
@@ -21,6 +23,7 @@ void sum_forward(View<const S> x, S& y) {
 // dx += dy
 template <class S>
 void sum_backward(S dy, View<S> dx) {
+  require_shape("sum_backward", dx.shape, dx);
   const S share = dy;
   const View<const S> any = dx;
   for_each_element(dx, any, any, [share](S& to, const S&, const S&) { to += share; });

@@ -6,12 +6,14 @@
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 namespace handgrad {
 
 template <class S>
 void swiglu_forward(Rows<const S> gate, Rows<const S> up, Rows<S> y) {
+  require_rows("swiglu_forward", y.rows, y.cols, gate, up, y);
   for_each_row(y.rows, y.cols, [&](Index r) {
     const S *g = gate.row(r), *u = up.row(r);
     S* out = y.row(r);
@@ -22,6 +24,9 @@ void swiglu_forward(Rows<const S> gate, Rows<const S> up, Rows<S> y) {
 // dg += dy u s (1 + g (1 - s)), du += dy g s
 template <class S>
 void swiglu_backward(Rows<const S> gate, Rows<const S> up, Rows<const S> dy, Rows<S> dgate, Rows<S> dup) {
+  require_rows("swiglu_backward", dy.rows, dy.cols, gate, up, dy);
+  if (dgate) require_rows("swiglu_backward", dy.rows, dy.cols, dgate);
+  if (dup) require_rows("swiglu_backward", dy.rows, dy.cols, dup);
   for_each_row(dy.rows, dy.cols, [&](Index r) {
     const S *g = gate.row(r), *u = up.row(r), *upstream = dy.row(r);
     if (dgate) {
@@ -45,7 +50,7 @@ Var<S> swiglu(Var<S> gate, Var<S> up) {
                                  up.shape().to_string()));
   }
   auto y = output("swiglu", gate.shape(), gate, up);
-  swiglu_forward<S>(gate.rows(), up.rows(), y.rows());
+  swiglu_forward<S>(gate.rows("swiglu"), up.rows("swiglu"), y.rows());
   return y.saves(gate, up).on_backward([](const auto& saved, auto dy, auto dgate, auto dup) {
     const auto& [g, u] = saved;
     swiglu_backward<S>(g.rows(), u.rows(), dy.rows(), dgate.rows(), dup.rows());

@@ -1,9 +1,12 @@
 #include "handgrad/optim/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/lanes.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 
 namespace handgrad {
@@ -16,6 +19,24 @@ Buffer<S> zeros(Index size) {
   Buffer<S> buffer(size);
   std::fill(buffer.begin(), buffer.end(), S(0));
   return buffer;
+}
+
+std::string described(const std::vector<Parameter>& parameters) {
+  return parameters.empty()
+             ? "none"
+             : fmt::format("{} from {} {} on", parameters.size(), parameters[0].name, parameters[0].shape.to_string());
+}
+
+void check_share(const char* what, double value) {
+  if (!(value >= 0.0 && value < 1.0)) {
+    throw RangeError(fmt::format("{}: a number in [0, 1) is needed, got {}", what, value));
+  }
+}
+
+void check_not_negative(const char* what, double value) {
+  if (!(value >= 0.0) || !std::isfinite(value)) {
+    throw RangeError(fmt::format("{}: a finite number of 0 or more is needed, got {}", what, value));
+  }
 }
 
 // update(begin, end, decay) over all parameters, in tiles that never cross a parameter: whether decay applies is one
@@ -37,6 +58,9 @@ void for_each_tile(const ParameterStore<S>& store, F&& update) {
 
 template <class S>
 double gradient_norm(const ParameterStore<S>& store) {
+  if (!store.has_gradients() && store.flat_size() > 0) {
+    throw Error("gradient norm: the store has no gradients; call allocate_gradients()");
+  }
   const S* g = store.gradients();
   const Index size = store.flat_size();
   std::vector<double> partial(static_cast<std::size_t>((size + tile - 1) / tile));
@@ -49,14 +73,53 @@ double gradient_norm(const ParameterStore<S>& store) {
   return std::sqrt(sum);
 }
 
-double clip_factor(double norm, double max_norm) { return max_norm > 0.0 && norm > max_norm ? max_norm / norm : 1.0; }
+double clip_factor(double norm, double max_norm) {
+  if (!(max_norm >= 0.0)) throw RangeError(fmt::format("clipping: a norm of 0 or more is needed, got {}", max_norm));
+  return max_norm > 0.0 && norm > max_norm ? max_norm / norm : 1.0;
+}
+
+template <class S>
+void Optimizer<S>::set_updates(Index updates) {
+  if (updates < 0) throw RangeError(fmt::format("optimizer: 0 updates or more are needed, got {}", updates));
+  updates_ = updates;
+}
+
+template <class S>
+void Optimizer<S>::check_state(std::size_t i, std::size_t count) {
+  if (i >= count) throw RangeError(fmt::format("optimizer: there are {} states, got state {}", count, i));
+}
+
+template <class S>
+void Optimizer<S>::check_step(const ParameterStore<S>& store, double lr, double gradient_scale) const {
+  const auto same = [](const Parameter& a, const Parameter& b) { return a.shape == b.shape && a.name == b.name; };
+  const auto& own = store.parameters();
+  if (!std::equal(own.begin(), own.end(), parameters_.begin(), parameters_.end(), same)) {
+    throw Error(fmt::format("optimizer: the store must have the parameters of the constructor's, got {} for {}",
+                            described(own), described(parameters_)));
+  }
+  if (!store.has_gradients() && !own.empty()) {
+    throw Error("optimizer: the store has no gradients; call allocate_gradients() before the forward pass");
+  }
+  if (!(lr >= 0.0) || !std::isfinite(lr)) {
+    throw RangeError(fmt::format("optimizer: a finite rate of 0 or more is needed, got {}", lr));
+  }
+  if (!std::isfinite(gradient_scale)) {
+    throw RangeError(fmt::format("optimizer: a finite gradient scale is needed, got {}", gradient_scale));
+  }
+}
 
 template <class S>
 AdamW<S>::AdamW(const ParameterStore<S>& store, const AdamWOptions& options)
-    : options_(options), m_(zeros<S>(store.flat_size())), v_(zeros<S>(store.flat_size())) {}
+    : Optimizer<S>(store), options_(options), m_(zeros<S>(store.flat_size())), v_(zeros<S>(store.flat_size())) {
+  check_share("AdamW: beta1", options.beta1);
+  check_share("AdamW: beta2", options.beta2);
+  check_not_negative("AdamW: eps", options.eps);
+  check_not_negative("AdamW: weight decay", options.weight_decay);
+}
 
 template <class S>
 void AdamW<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) {
+  this->check_step(store, lr, gradient_scale);
   const double t = static_cast<double>(++this->updates_);
   const S b1 = constant<S>(options_.beta1), b2 = constant<S>(options_.beta2);
   const S rest1 = constant<S>(1.0 - options_.beta1), rest2 = constant<S>(1.0 - options_.beta2);
@@ -78,10 +141,14 @@ void AdamW<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) 
 
 template <class S>
 Sgd<S>::Sgd(const ParameterStore<S>& store, const SgdOptions& options)
-    : options_(options), velocity_(zeros<S>(store.flat_size())) {}
+    : Optimizer<S>(store), options_(options), velocity_(zeros<S>(store.flat_size())) {
+  check_share("SGD: momentum", options.momentum);
+  check_not_negative("SGD: weight decay", options.weight_decay);
+}
 
 template <class S>
 void Sgd<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) {
+  this->check_step(store, lr, gradient_scale);
   ++this->updates_;
   const S momentum = constant<S>(options_.momentum), rate = constant<S>(lr), scale = constant<S>(gradient_scale);
   S *theta = store.mutable_values(), *velocity = velocity_.data();
@@ -97,6 +164,8 @@ void Sgd<S>::step(ParameterStore<S>& store, double lr, double gradient_scale) {
 
 template double gradient_norm<float>(const ParameterStore<float>&);
 template double gradient_norm<double>(const ParameterStore<double>&);
+template class Optimizer<float>;
+template class Optimizer<double>;
 template class AdamW<float>;
 template class AdamW<double>;
 template class Sgd<float>;

@@ -1,12 +1,17 @@
 #include "handgrad/optim/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "handgrad/core/errors.h"
+
 namespace handgrad {
 
 double Schedule::at(Index step) const {
+  if (step < 0) throw RangeError(fmt::format("schedule: a step of 0 or more is needed, got {}", step));
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
   if (shape == DecayShape::constant) return peak;
   const Index begin = shape == DecayShape::warmup_stable_decay ? std::max(warmup, total - decay) : warmup;

@@ -75,6 +75,9 @@ std::string explain(Fault fault, std::string_view text, std::size_t offset) {
 }  // namespace
 
 Utf8Character utf8_character(std::string_view text, std::size_t offset) {
+  if (offset >= text.size()) {
+    throw RangeError(fmt::format("UTF-8: an offset in a text of {} bytes is needed, got {}", text.size(), offset));
+  }
   const Step found = step(text, offset);
   if (found.fault != Fault::none) {
     throw DataError(fmt::format("invalid UTF-8 at byte offset {}: {}", offset, explain(found.fault, text, offset)));

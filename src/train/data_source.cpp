@@ -91,4 +91,9 @@ void DataSource::split(const TokenSplit& parts) {
   fingerprint_ = fingerprint_of(parts);
 }
 
+const Tokenizer& DataSource::tokenizer() const {
+  if (!tokenizer_) throw DataError("data source: it holds nothing; load() and from_text() make one");
+  return *tokenizer_;
+}
+
 }  // namespace handgrad

@@ -36,6 +36,7 @@ bool add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::
                  std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals,
                  const EvaluationWatch& watch) {
   const Index context = model.config().context, count = static_cast<Index>(starts.size());
+  if (batch_size < 1) throw RangeError(fmt::format("evaluation: a batch of 1 or more is needed, got {}", batch_size));
   for (Index first = 0; first < count; first += batch_size) {
     const Index batch = std::min(batch_size, count - first);
     std::vector<TokenId> inputs(static_cast<std::size_t>(batch * context)), targets(inputs.size());

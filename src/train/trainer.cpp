@@ -172,6 +172,11 @@ Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& 
 }
 
 template <class S>
+void Trainer<S>::require_whole() const {
+  if (!optimizer_) throw Error("trainer: it has been moved from");
+}
+
+template <class S>
 bool Trainer<S>::done() const {
   return is_done(config_, loop_);
 }
@@ -204,6 +209,7 @@ void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
 
 template <class S>
 StepReport Trainer<S>::step() {
+  require_whole();
   const StepReport report = update();
   for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
@@ -267,6 +273,7 @@ void Trainer<S>::refuse_step(const std::string& trouble) {
 
 template <class S>
 EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
+  require_whole();
   EvaluationReport report;
   report.step = loop_.step;
   const EvaluationWatch told = [&](Index done, Index total) {
@@ -284,6 +291,7 @@ EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
 
 template <class S>
 void Trainer<S>::save(const std::string& path, FileSystem* fs) {
+  require_whole();
   save_checkpoint<S>(
       fs, path,
       {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint(), source_.token_count()});

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/nn/kv_cache.h"
@@ -57,17 +58,24 @@ S value_at(const CausalLm<S>& model, const Batch& batch, std::uint64_t seed) {
   return loss_on(model, tape, batch, seed).item();
 }
 
-// Fills the store's gradients; returns the loss.
+// Adds to the store's gradients; returns the loss. `observer` may watch.
 template <class S>
-S differentiate(CausalLm<S>& model, const Batch& batch, std::uint64_t seed) {
-  model.store().allocate_gradients();
-  model.store().zero_gradients();
-  if (model.config().tie_embeddings) model.store().defer(model.embedding_parameter());
+S add_gradients(CausalLm<S>& model, const Batch& batch, std::uint64_t seed, GraphObserver<S>* observer = nullptr) {
   Tape<S> tape;
+  if (observer) tape.observe(*observer);
   const Var<S> loss = loss_on(model, tape, batch, seed);
   tape.backward(loss);
   model.store().fold_deferred();
   return loss.item();
+}
+
+// Fills the store's gradients; returns the loss.
+template <class S>
+S differentiate(CausalLm<S>& model, const Batch& batch, std::uint64_t seed, GraphObserver<S>* observer = nullptr) {
+  model.store().allocate_gradients();
+  model.store().zero_gradients();
+  if (model.config().tie_embeddings) model.store().defer(model.embedding_parameter());
+  return add_gradients(model, batch, seed, observer);
 }
 
 class Audit {
@@ -87,6 +95,8 @@ class Audit {
     attention_forms();
     cache();
     threads();
+    rules<double>("double", 1e-10);
+    rules<float>("float", 1e-4);
     return std::move(report_);
   }
 
@@ -306,6 +316,27 @@ class Audit {
     report_.rows.push_back({"paths", "bits for 1, 2, 3 and 7 threads", different, 0.0, ""});
   }
 
+  // What no derivative shows: gradients are added to what stands there, and what is only read keeps its bits.
+  template <class S>
+  void rules(const char* scalar, double limit) {
+    CausalLm<S> model = model_of<S>(config_, weights_);
+    OperandWatch<S> watch(model.store());
+    differentiate(model, batch_, options_.seed, &watch);
+    AuditRow kept{"rules", fmt::format("operands keep their bits, {}", scalar), 0.0, 0.0, ""};
+    for (const std::string& violation : watch.violations()) {
+      kept.error += 1.0;
+      if (kept.where.empty()) kept.where = violation;
+    }
+    report_.rows.push_back(kept);
+    const AddedGradient<S> proof(model.store(), options_.seed);
+    add_gradients(model, batch_, options_.seed);
+    AuditRow added{"rules", fmt::format("gradients are added, {}", scalar), 0.0, limit, ""};
+    for (const auto& row : proof.compare()) {
+      if (raise_to(added.error, row.error)) added.where = fmt::format("{}[{}]", row.tensor, row.index);
+    }
+    report_.rows.push_back(added);
+  }
+
   ModelConfig config_;
   Batch batch_;
   AuditOptions options_;
@@ -318,6 +349,17 @@ class Audit {
 
 AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> tokens, std::span<const TokenId> targets,
                         Index batch, const AuditOptions& options) {
+  if (batch < 1 || tokens.empty() || tokens.size() % static_cast<std::size_t>(batch) != 0 ||
+      targets.size() != tokens.size()) {
+    throw ShapeError(
+        fmt::format("audit: a batch of whole sequences with a target a token is needed, got {} sequences, {} "
+                    "tokens and {} targets",
+                    batch, tokens.size(), targets.size()));
+  }
+  if (options.entries < 0 || options.directions < 0) {
+    throw RangeError(fmt::format("audit: entries and directions must be 0 or more, got {} and {}", options.entries,
+                                 options.directions));
+  }
   return Audit(config, {tokens, targets, batch}, options).run();
 }
 

@@ -44,6 +44,12 @@ void require_operand(int i, int count) {
     throw RangeError(fmt::format("gradient check: there are {} operands, got operand {}", count, i));
 }
 
+void require_values(std::span<const Tensor<double>> operands) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].empty()) throw ShapeError(fmt::format("gradient check: operand {} holds no values", i));
+  }
+}
+
 void require_entries(Index wanted) {
   if (wanted < 1)
     throw RangeError(fmt::format("gradient check: entries of an operand: expected 1 or more, got {}", wanted));
@@ -99,6 +105,7 @@ std::string GradientReport::worst(std::size_t count) const {
   };
   std::sort(order.begin(), order.end(), [&](auto* a, auto* b) { return badness(*a) > badness(*b); });
   std::string text;
+  for (const std::string& violation : violations) text += violation + "\n";
   for (std::size_t i = 0; i < std::min(count, order.size()); ++i) {
     const GradientEntry& e = *order[i];
     text += fmt::format("{}[{}]: backward {:.17g}, complex step {:.17g} (error {:.2e}), differences {:.17g} ({:.2e})\n",

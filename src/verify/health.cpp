@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/lanes.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/core/parallel.h"
 
@@ -140,6 +141,7 @@ std::vector<std::pair<std::string, double>> HealthReport::figures() const {
 }
 
 HealthMonitor::HealthMonitor(const ParameterStore<float>& store) : store_(store), before_(store.flat_size()) {
+  if (!store.allocated()) throw Error("health: a store with memory is needed; call allocate() first");
   for (const Parameter& p : store.parameters()) {
     const std::string name = part_name(p.name);
     if (parts_.empty() || parts_.back().name != name) parts_.push_back({name, nullptr, {}, {}});
@@ -211,6 +213,7 @@ std::vector<double> HealthMonitor::norms(F element) const {
 }
 
 HealthReport HealthMonitor::report() const {
+  if (!store_.has_gradients()) throw Error("health: a store with gradients is needed; call allocate_gradients() first");
   const float *gradient = store_.gradients(), *before = before_.data(), *now = store_.values();
   const auto gradients = norms([=](Index i) { return static_cast<double>(gradient[i]); });
   const auto weights = norms([=](Index i) { return static_cast<double>(before[i]); });

@@ -68,9 +68,16 @@ TEST_F(Tools, generate) {
   line.write("prompt.txt", "the ");
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "prompt.txt", "-n", "30"}), text.substr(4));
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "-", "-n", "30"}, "the "), text.substr(4));
-  const Outcome full = line.run({"generate", "run", "--prompt", "the ", "--stop-at-context"});
-  EXPECT_EQ(full.out.size(), 8u + 1);
-  EXPECT_EQ(full.err, "note: the context of 8 tokens is full\n");
+  const Outcome stopped = line.run({"generate", "run", "--prompt", "the ", "--stop-at-context"});
+  EXPECT_EQ(stopped.out.size(), 8u + 1);
+  EXPECT_EQ(stopped.err, "note: the text ends because the context of 8 tokens is full (--stop-at-context)\n");
+  EXPECT_EQ(line.run({"generate", "run", "--prompt", "the fox saw the", "-n", "2"}).err,
+            "note: the prompt has 15 tokens and the context 8: the model reads the last 8\n");
+  const Outcome full = line.run({"generate", "run", "--prompt", "the fox ", "--stop-at-context"});
+  EXPECT_EQ(full.out, "the fox \n");
+  EXPECT_EQ(full.err,
+            "note: nothing was written, since the prompt fills the context of 8 tokens (--stop-at-context)\n");
+  EXPECT_EQ(line.run({"generate", "run", "--prompt", "the fox ", "--stop-at-context", "--quiet"}).err, "");
   const std::string stop = text.substr(10, 2);
   EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop", stop}), text.substr(0, text.find(stop, 4)) + "\n");
   const std::string greedy = output({"generate", "run", "--prompt", "the ", "-n", "9", "--temperature", "0"});

@@ -108,8 +108,9 @@ TEST(View, rows_and_heads_are_read_where_the_layout_allows) {
   turned.shape = Shape{2, 3, 5, 4};
   EXPECT_THROW(turned.rows(), ShapeError);
   EXPECT_THROW(turned.heads(), ShapeError);
-  EXPECT_THROW(Tensor<float>(Shape{3}).heads(), ShapeError);
-  EXPECT_THROW(Tensor<float>(Shape{}).rows(), ShapeError);
+  const Tensor<float> three(Shape{3}), scalar(Shape{});
+  EXPECT_THROW(three.heads(), ShapeError);
+  EXPECT_THROW(scalar.rows(), ShapeError);
 }
 
 }  // namespace

@@ -32,16 +32,18 @@ struct Written {
   std::string text;
   std::vector<std::string> pieces;
   Index tokens = 0;
+  TextReport report;
 };
 
 Written write(const CausalLm<float>& model, const std::string& prompt, const TextOptions& options) {
   Written written;
   const ByteTokenizer tokenizer;
-  written.tokens = generate_text(model, tokenizer, prompt, options, [&](std::string_view piece) {
+  written.report = generate_text(model, tokenizer, prompt, options, [&](std::string_view piece) {
     written.text += piece;
     written.pieces.emplace_back(piece);
     return true;
   });
+  written.tokens = written.report.tokens;
   return written;
 }
 
@@ -90,6 +92,44 @@ TEST_F(GeneratorTest, stops_at_the_context_if_asked_to) {
   EXPECT_EQ(write(model, "abc", options).tokens, 5);
   EXPECT_EQ(write(model, "abcdefgh", options).tokens, 0);
   EXPECT_EQ(write(model, "abcdefghijkl", options).tokens, 0);
+}
+
+TEST_F(GeneratorTest, reports_what_was_cropped_and_why_it_ended) {
+  const auto model = byte_model(8);
+  TextOptions options = greedy(3);
+  const auto report = [&](const std::string& prompt) { return write(model, prompt, options).report; };
+  EXPECT_EQ(report("abc").prompt_tokens, 3);
+  EXPECT_EQ(report("abcdefgh").prompt_tokens_cropped, 0);
+  EXPECT_EQ(report("abcdefghijk").prompt_tokens, 11);
+  EXPECT_EQ(report("abcdefghijk").prompt_tokens_cropped, 3);
+  EXPECT_EQ(report("abc").end, TextEnd::tokens);
+  options.stop_at_context = true;
+  EXPECT_EQ(report("abcde").end, TextEnd::tokens) << "both at once: what was asked for is done";
+  EXPECT_EQ(report("abcdefg").end, TextEnd::context_full);
+  EXPECT_EQ(report("abcdefgh").end, TextEnd::context_full);
+  EXPECT_EQ(report("abcdefgh").tokens, 0);
+  options.stop = write(model, "abc", greedy(2)).text.substr(0, 1);
+  EXPECT_EQ(report("abc").end, TextEnd::stop_text);
+  EXPECT_EQ(generate_text(model, ByteTokenizer(), "abc", greedy(3), [](std::string_view) { return false; }).end,
+            TextEnd::sink);
+}
+
+TEST_F(GeneratorTest, a_second_prompt_begins_as_a_new_generator_does) {
+  const auto model = byte_model();
+  const std::vector<TokenId> first{1, 2, 3}, second{9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+  const auto continued = [&](Generator& generator, std::span<const TokenId> prompt) {
+    generator.prompt(prompt);
+    std::vector<TokenId> tokens;
+    for (int i = 0; i < 20; ++i) tokens.push_back(generator.next());
+    return tokens;
+  };
+  Generator used(model, {.temperature = 1.0}), fresh(model, {.temperature = 1.0});
+  continued(used, first);
+  const auto expected = continued(fresh, second);
+  EXPECT_EQ(continued(used, second), expected);
+  EXPECT_EQ(continued(used, second), expected);
+  EXPECT_THROW(used.prompt(std::vector<TokenId>{-1}), RangeError);
+  EXPECT_EQ(continued(used, second), expected) << "after a prompt that was refused";
 }
 
 TEST_F(GeneratorTest, counts_tokens) {

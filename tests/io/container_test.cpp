@@ -185,13 +185,13 @@ TEST(container, contents_that_no_file_can_hold_are_refused) {
   inside.add<float>("/a/b/c", one, {1});
   EXPECT_EQ(refusal(inside), "cannot make a checkpoint: /a/b/c lies inside another dataset");
   ContainerContents huge;
-  huge.add<float>("/a", one, {INT64_MAX, 2});
+  huge.datasets = {{"/a", ElementType::float32, {INT64_MAX, 2}, &x}};
   EXPECT_EQ(refusal(huge), "cannot make a checkpoint: a shape is negative or too large");
   ContainerContents large;
-  large.add<float>("/a", one, {Index{1} << 60});
+  large.datasets = {{"/a", ElementType::float32, {Index{1} << 60}, &x}};
   EXPECT_EQ(refusal(large), "cannot make a checkpoint: its datasets are too large");
   ContainerContents negative;
-  negative.add<float>("/a", one, {-1});
+  negative.datasets = {{"/a", ElementType::float32, {-1}, &x}};
   EXPECT_EQ(refusal(negative), "cannot make a checkpoint: a shape is negative or too large");
   ContainerContents attribute;
   attribute.attributes = {{"/", "long", std::string(5000, 'x')}};

@@ -15,6 +15,7 @@ inline std::string why_absorbed(const std::string& name, double value) {
   if (starts("embedding")) return "a row of the table that no token reads";
   if (starts("dropout")) return "a dropped element is selected away, not multiplied by 0";
   if (starts("masked_fill")) return "a masked score is selected away";
+  if (name.ends_with("attention_masked")) return "a key that no query sees, or its value";
   if (starts("cross_entropy")) return "a row whose target is ignored is not read";
   if (starts("softmax") && value < 0) return "a score of -infinity has probability 0";
   if (starts("relu") && value < 0) return "relu(-infinity) is 0";

@@ -2,12 +2,13 @@
 
 #include <cmath>
 
+#include "handgrad/config/split.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/generate/generator.h"
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// How an update is made up of micro-batches, and on how many threads, is nobody's business.
+// How an update is made up of micro-batches of whole blocks, and on how many threads, changes no bit.
 
 namespace handgrad {
 namespace {
@@ -66,6 +67,19 @@ TEST_F(BatchTest, any_split_of_an_update_gives_the_same_bits_for_the_llama_shape
   config.model.tie_embeddings = false;
   config.data.order = DataOrder::random;
   expect_any_split_to_be_the_same(config);
+}
+
+// With context 128 a block has two sequences: micro-batches of one are no multiple of it. split_note() says so.
+TEST_F(BatchTest, a_split_inside_of_a_block_is_noted_and_agrees_to_rounding) {
+  Config config = wide_config();
+  config.train.steps = 1;
+  const Result whole = train_split(config, 8, 1, 1), inside = train_split(config, 1, 8, 1);
+  EXPECT_NEAR(inside.rows[0].loss, whole.rows[0].loss, 1e-6);
+  EXPECT_NE(inside.state, whole.state) << "then the condition has gone, and split_note with it";
+  config.train.batch_size = 1, config.train.accumulation = 8;
+  EXPECT_NE(split_note(config), "");
+  config.train.batch_size = 2, config.train.accumulation = 4;
+  EXPECT_EQ(split_note(config), "");
 }
 
 TEST_F(BatchTest, may_be_split_in_another_way_on_resume) {

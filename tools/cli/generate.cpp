@@ -152,6 +152,16 @@ cxxopts::Options generate_options() {
   return options;
 }
 
+// Why a text ends where the context is full; empty if it does not.
+std::string remark_on(const TextReport& report, Index context) {
+  if (report.end != TextEnd::context_full) return "";
+  if (report.tokens > 0) {
+    return fmt::format("note: the text ends because the context of {} tokens is full (--stop-at-context)", context);
+  }
+  return fmt::format("note: nothing was written, since the prompt fills the context of {} tokens (--stop-at-context)",
+                     context);
+}
+
 }  // namespace
 
 int run_generate(const Arguments& arguments) {
@@ -169,16 +179,15 @@ int run_generate(const Arguments& arguments) {
   const CausalLm<float> model = found.checkpoint.model<float>();
   const Index context = model.config().context;
   const StopRequest stop(StopRequest::Acknowledge::silently);
-  const auto prompt_tokens = static_cast<Index>(encode_prompt(tokenizer, prompt, context).size());
+  encode_prompt(tokenizer, prompt, context);  // before anything is printed
   const Output output(parsed.values.count("raw") > 0);
   if (parsed.values.count("prompt") > 0) output.write(prompt);
-  const Index drawn = generate_text(model, tokenizer, prompt, text, [&](std::string_view piece) {
+  const TextReport report = generate_text(model, tokenizer, prompt, text, [&](std::string_view piece) {
     return output.write(piece) && StopRequest::received() == 0;
   });
   fmt::print("\n");
-  if (text.stop_at_context && drawn < text.tokens && prompt_tokens + drawn >= context) {
-    note(fmt::format("note: the context of {} is full", counted(context, "token")));
-  }
+  const std::string remark = remark_on(report, context);
+  if (!remark.empty() && parsed.values.count("quiet") == 0) note(remark);
   return StopRequest::received() == 0 ? 0 : 128 + StopRequest::received();
 }
 

@@ -8,10 +8,16 @@
 
 namespace handgrad {
 
+namespace detail {
+[[noreturn]] void refuse_alignment();
+}
+
 /// Memory for small, trivially destructible objects that all die together: reset() forgets them and keeps the memory.
 class Arena {
  public:
+  /// Throws RangeError for an alignment of 0.
   void* allocate(std::size_t bytes, std::size_t alignment) {
+    if (alignment == 0) detail::refuse_alignment();
     used_ = (used_ + alignment - 1) / alignment * alignment;
     if (chunk_ == chunks_.size() || used_ + bytes > chunks_[chunk_].size) next_chunk(bytes);
     void* memory = chunks_[chunk_].memory.get() + used_;

@@ -12,6 +12,10 @@
 
 namespace handgrad {
 
+namespace detail {
+[[noreturn]] void refuse_node(int id, std::size_t count);
+}
+
 /// Which part of which node an operation read.
 struct NodePart {
   int id = -1;  ///< -1: nothing.
@@ -61,7 +65,11 @@ class Graph {
   // For operations (see output.h).
   Var<S> add_node(const char* operation, const Shape& shape, std::span<const NodePart> inputs);
   NodePart part(const Var<S>& x, const char* operation) const;
-  Node<S>& node(int id) { return nodes_[static_cast<std::size_t>(id)]; }
+  /// Throws RangeError if there is no such node.
+  Node<S>& node(int id) {
+    if (id < 0 || static_cast<std::size_t>(id) >= nodes_.size()) detail::refuse_node(id, nodes_.size());
+    return nodes_[static_cast<std::size_t>(id)];
+  }
   S* value(int id) { return node(id).value.data; }
   S* scratch(int id, Index size);
   void finish(int id, std::span<const int> saved, void* closure, void (*run)(Graph&, Node<S>&));

@@ -58,7 +58,7 @@ class Output {
   const Var<S>& var() const { return y_; }
   S* data() const { return y_.graph().value(y_.id()); }
   View<S> view() const { return {data(), y_.shape(), y_.strides()}; }
-  Rows<S> rows() const { return view().rows(); }
+  Rows<S> rows() const { return view().rows(y_.graph().node(y_.id()).operation); }
   Heads<S> heads() const { return view().heads(); }
   Scratch<S> scratch(Index size) const { return {y_.graph().scratch(y_.id(), size), size}; }
   /// Values that backward needs and whose owner may not wait for it (tokens, positions).

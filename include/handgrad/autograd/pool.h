@@ -18,9 +18,10 @@ class Pool {
 
   /// Uninitialised memory for `size` elements. Throws ResourceError.
   Block acquire(Index size);
+  /// Takes back what acquire() gave. Throws Error for an empty block.
   void release(Block block);
 
-  /// With poison, acquire() fills what it gives with NaN.
+  /// With poison, acquire() fills what it gives with NaN, and release() what it takes back.
   void set_poison(bool poison) { poison_ = poison; }
 
   /// Bytes owned, in use or free.

@@ -13,6 +13,7 @@ namespace handgrad {
 
 /// The ordered list of what was done to values, and the memory they live in. backward() walks it once, last to first.
 /// With recording off the same forward code keeps nothing. One tape belongs to one thread; Tape<complex> never records.
+/// Every call on a tape that has been moved from throws Error.
 template <class S>
 class Tape {
  public:
@@ -24,15 +25,17 @@ class Tape {
     return *this;
   }
 
-  bool recording() const { return graph_->recording_; }
+  bool recording() const { return graph().recording_; }
 
-  /// A value without gradient: a copy of `x`.
+  /// A value without gradient: a copy of `x`. Throws ShapeError for a tensor that holds nothing.
   Var<S> constant(const Tensor<S>& x);
   /// A value with a gradient: a copy of `x`.
   Var<S> variable(const Tensor<S>& x);
-  /// A value without gradient in somebody else's memory, which must stay as it is until reset().
+  /// A value without gradient in memory of the caller's, which must stay as it is until reset(). Throws Error for a
+  /// view without memory.
   Var<S> borrow(View<const S> x);
-  /// A parameter; its gradient is added to the store's, if the store has gradients.
+  /// A parameter; its gradient is added to the store's, if the store has gradients. Throws RangeError for an unknown
+  /// id, Error before the store's allocate().
   Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
   /// The same; its gradient is added to the store's deferred one, if the store defers this parameter.
   Var<S> deferred_parameter(const ParameterStore<S>& store, ParameterId id);
@@ -44,12 +47,12 @@ class Tape {
   void backward(const Var<S>& y, const Tensor<S>& seed);
 
   /// Forgets everything and keeps the memory. Handles from before throw when they are used.
-  void reset() { graph_->reset(); }
+  void reset() { graph().reset(); }
 
   /// Names what is done while it lives: nested names are joined by '/'.
   class Scope {
    public:
-    Scope(Tape& tape, std::string_view name) : graph_(tape.graph_), before_(graph_->scope_) {
+    Scope(Tape& tape, std::string_view name) : graph_(&tape.graph()), before_(graph_->scope_) {
       graph_->scope_ = graph_->intern(name);
     }
     ~Scope() { graph_->scope_ = before_; }
@@ -62,8 +65,10 @@ class Tape {
   };
 
   /// Borrowed; told of every operation until unobserve().
-  void observe(GraphObserver<S>& observer) { graph_->observers_.push_back(&observer); }
-  void unobserve(GraphObserver<S>& observer) { std::erase(graph_->observers_, &observer); }
+  void observe(GraphObserver<S>& observer) { graph().observers_.push_back(&observer); }
+  void unobserve(GraphObserver<S>& observer) noexcept {
+    if (graph_) std::erase(graph_->observers_, &observer);
+  }
 
   /// Observes for as long as it lives.
   class Watch {
@@ -78,18 +83,22 @@ class Tape {
     GraphObserver<S>& observer_;
   };
 
-  /// From now on memory is filled with NaN before it is handed out: whoever reads what was never written is found.
-  void poison_memory() { graph_->pool_.set_poison(true); }
+  /// From now on memory is filled with NaN before it is handed out and when it is given back: reads of what was never
+  /// written, and reads through views after reset(), show as NaN.
+  void poison_memory() { graph().pool_.set_poison(true); }
 
   /// Nodes since reset(), and those of them whose value is held.
-  Index nodes() const { return static_cast<Index>(graph_->nodes_.size()); }
-  Index live_nodes() const { return graph_->live_; }
+  Index nodes() const { return static_cast<Index>(graph().nodes_.size()); }
+  Index live_nodes() const { return graph().live_; }
   /// Bytes of the tape's pool.
-  Index pool_bytes() const { return graph_->pool_.bytes(); }
+  Index pool_bytes() const { return graph().pool_.bytes(); }
   /// Operation and scope of a value's node, for reports.
   std::string describe(const Var<S>& x) const;
 
  private:
+  // Throws Error for a tape that has been moved from.
+  Graph<S>& graph() const;
+
   Graph<S>* graph_;
 };
 

@@ -30,7 +30,8 @@ class Var {
   Index size() const { return shape_.size(); }
 
   View<const S> view() const;
-  Rows<const S> rows() const { return view().rows(); }
+  /// As rows; `operation` opens the message of the ShapeError that says why this is not possible.
+  Rows<const S> rows(const char* operation = "value") const { return view().rows(operation); }
   Heads<const S> heads() const { return view().heads(); }
   /// The only element of a value of one element. Throws ShapeError for others. Holds nothing.
   S item() const;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "handgrad/core/types.h"
 
@@ -19,13 +20,20 @@ struct FreeAligned {
   void operator()(void* memory) const noexcept { free_aligned(memory); }
 };
 
-/// An uninitialised, aligned array that it owns.
+/// An uninitialised, aligned array that it owns. Empty when it is made without a size or has been moved from. Elements
+/// are not checked. Throws ResourceError for a negative size.
 template <class T>
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index size)
-      : memory_(static_cast<T*>(size > 0 ? allocate_aligned(size, sizeof(T)) : nullptr)), size_(size) {}
+      : memory_(static_cast<T*>(size != 0 ? allocate_aligned(size, sizeof(T)) : nullptr)), size_(size) {}
+  Buffer(Buffer&& other) noexcept : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
 
   T* data() { return memory_.get(); }
   const T* data() const { return memory_.get(); }

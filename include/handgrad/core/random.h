@@ -21,6 +21,10 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
+namespace detail {
+[[noreturn]] void refuse_empty_range();
+}
+
 /// What a random number is for: numbers of different streams have nothing to do with each other.
 enum class Stream : std::uint32_t { initial_weights = 1, dropout, data_order, sampling, audit, benchmark };
 
@@ -46,8 +50,9 @@ class Random {
   /// Uniform in [0, 1), 53 bits.
   double uniform(std::uint64_t counter) const { return static_cast<double>(bits(counter) >> 11) * 0x1p-53; }
 
-  /// Uniform integer in [0, n), n >= 1; the bias is below n / 2^64.
+  /// Uniform integer in [0, n); the bias is below n / 2^64. Throws RangeError for n = 0.
   std::uint64_t below(std::uint64_t counter, std::uint64_t n) const {
+    if (n == 0) detail::refuse_empty_range();
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits(counter)) * n) >> 64);
   }
 

@@ -8,7 +8,14 @@
 
 namespace handgrad {
 
-/// A dense, row-major array that owns its memory. Moves; a copy is asked for by name.
+namespace detail {
+[[noreturn]] void refuse_values(const Shape& shape, Index count);
+[[noreturn]] void refuse_empty_tensor();
+[[noreturn]] void refuse_element(Index i, Index size);
+}  // namespace detail
+
+/// A dense, row-major array that owns its memory. Moves; a copy is asked for by name. One that is default-made or moved
+/// from holds nothing: its views throw ShapeError. Views borrow, so none is taken of a temporary.
 template <class S>
 class Tensor {
  public:
@@ -21,31 +28,41 @@ class Tensor {
 
   const Shape& shape() const { return shape_; }
   Index size() const { return buffer_.size(); }
+  bool empty() const { return buffer_.size() == 0; }
   S* data() { return buffer_.data(); }
   const S* data() const { return buffer_.data(); }
-  S& operator[](Index i) { return buffer_[i]; }
-  const S& operator[](Index i) const { return buffer_[i]; }
-  std::span<S> span() { return {data(), static_cast<std::size_t>(size())}; }
-  std::span<const S> span() const { return {data(), static_cast<std::size_t>(size())}; }
+  /// Element i, row by row. Throws RangeError outside [0, size()); data() is not checked.
+  S& operator[](Index i) { return buffer_[checked(i)]; }
+  const S& operator[](Index i) const { return buffer_[checked(i)]; }
+  std::span<S> span() & { return {data(), static_cast<std::size_t>(size())}; }
+  std::span<const S> span() const& { return {data(), static_cast<std::size_t>(size())}; }
+  std::span<const S> span() const&& = delete;
 
   void fill(S value) { std::fill(buffer_.begin(), buffer_.end(), value); }
-  Tensor copy() const { return Tensor(shape_, span()); }
+  Tensor copy() const { return empty() ? Tensor() : Tensor(shape_, span()); }
 
-  View<S> view() { return {data(), shape_, dense_strides(shape_)}; }
-  View<const S> view() const { return {data(), shape_, dense_strides(shape_)}; }
-  Rows<S> rows() { return view().rows(); }
-  Rows<const S> rows() const { return view().rows(); }
-  Heads<S> heads() { return view().heads(); }
-  Heads<const S> heads() const { return view().heads(); }
+  View<S> view() & { return require_filled(), View<S>{data(), shape_, dense_strides(shape_)}; }
+  View<const S> view() const& { return require_filled(), View<const S>{data(), shape_, dense_strides(shape_)}; }
+  View<const S> view() const&& = delete;
+  Rows<S> rows() & { return view().rows(); }
+  Rows<const S> rows() const& { return view().rows(); }
+  Rows<const S> rows() const&& = delete;
+  Heads<S> heads() & { return view().heads(); }
+  Heads<const S> heads() const& { return view().heads(); }
+  Heads<const S> heads() const&& = delete;
 
  private:
+  void require_filled() const {
+    if (empty()) detail::refuse_empty_tensor();
+  }
+  Index checked(Index i) const {
+    if (i < 0 || i >= buffer_.size()) detail::refuse_element(i, buffer_.size());
+    return i;
+  }
+
   Shape shape_;
   Buffer<S> buffer_;
 };
-
-namespace detail {
-[[noreturn]] void refuse_values(const Shape& shape, Index count);
-}
 
 template <class S>
 Tensor<S>::Tensor(Shape shape, std::span<const S> values) : shape_(shape) {

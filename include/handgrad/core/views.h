@@ -46,7 +46,8 @@ using Strides = std::array<Index, Shape::max_rank>;
 /// Strides of a dense row-major array.
 Strides dense_strides(const Shape& shape);
 
-/// An array of any rank in somebody else's memory.
+/// An array of any rank, non-owning: it is good as long as its owner holds the memory. A view of a tape's value is good
+/// until Tape::reset(), and nothing checks that; Tape::poison_memory() makes late reads show as NaN.
 template <class T>
 struct View {
   T* data = nullptr;
@@ -56,9 +57,9 @@ struct View {
   explicit operator bool() const { return data != nullptr; }
   operator View<const T>() const requires(!std::is_const_v<T>) { return {data, shape, strides}; }
 
-  /// Rank 1 and above: the last axis as columns, all others as rows. Throws ShapeError if the memory is not laid out
-  /// so.
-  Rows<T> rows() const;
+  /// Rank 1 and above: the last axis as columns, all others as rows. Throws ShapeError, naming `operation`, if the
+  /// memory is not laid out so.
+  Rows<T> rows(const char* operation = "view") const;
   /// Rank 4: (batch, time, head, width). Throws ShapeError otherwise, or if the last axis is not adjacent.
   Heads<T> heads() const;
   /// True if the elements are adjacent, in row-major order.
@@ -68,15 +69,15 @@ struct View {
 namespace detail {
 /// Stride of the rows when all axes but the last are joined; -1 if they cannot be joined.
 Index joined_row_stride(const Shape& shape, const Strides& strides);
-[[noreturn]] void refuse_rows(const Shape& shape);
+[[noreturn]] void refuse_rows(const Shape& shape, const char* operation);
 [[noreturn]] void refuse_heads(const Shape& shape);
 }  // namespace detail
 
 template <class T>
-Rows<T> View<T>::rows() const {
+Rows<T> View<T>::rows(const char* operation) const {
   if (!data) return {};
   const Index stride = detail::joined_row_stride(shape, strides);
-  if (stride < 0) detail::refuse_rows(shape);
+  if (stride < 0) detail::refuse_rows(shape, operation);
   const Index cols = shape[-1];
   return {data, shape.size() / cols, cols, stride};
 }

@@ -26,11 +26,12 @@ struct Candidate {
 };
 
 /// The tokens that top-k, then top-p leave, with their probabilities, which add up to 1; most likely first, the lower
-/// id first among equals. Throws NonFiniteError for a NaN or +infinity among the logits. Source: Fan et al. 2018,
-/// arXiv:1805.04833 (top-k); Holtzman et al. 2019, arXiv:1904.09751 (top-p).
+/// id first among equals. Throws RangeError for no logits, NonFiniteError for a NaN or +infinity among them. Source:
+/// Fan et al. 2018, arXiv:1805.04833 (top-k); Holtzman et al. 2019, arXiv:1904.09751 (top-p).
 std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options);
 
-/// Draws with u in [0, 1): the first token at which the running sum of probabilities exceeds u.
+/// Draws with u in [0, 1): the first token at which the running sum of probabilities exceeds u. Throws RangeError for
+/// no candidates, and for another u.
 TokenId draw(std::span<const Candidate> candidates, double u);
 
 /// The token number `n` of a text: a function of logits, options and n.

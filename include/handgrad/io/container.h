@@ -68,13 +68,20 @@ struct Attribute {
   AttributeValue value;
 };
 
+namespace detail {
+/// Throws ShapeError unless the product of the extents, none of them negative, is `count`.
+void require_shape_of(const std::string& path, const std::vector<Index>& shape, std::size_t count);
+}  // namespace detail
+
 /// What goes into a container. Paths are made of names joined by slashes; no dataset's path leads through another's.
 struct ContainerContents {
   std::vector<DatasetSource> datasets;
   std::vector<Attribute> attributes;
 
+  /// Throws ShapeError if the shape is not that of so many values.
   template <class T>
   void add(std::string path, std::span<const T> values, std::vector<Index> shape) {
+    detail::require_shape_of(path, shape, values.size());
     datasets.push_back({std::move(path), element_type<T>(), std::move(shape), values.data()});
   }
   /// Text becomes a dataset of bytes.

@@ -32,7 +32,9 @@ class Container {
   /// Null if there is none.
   const AttributeValue* find_attribute(std::string_view group, std::string_view name) const;
 
+  /// Throws CheckpointError for an entry of another container that does not lie inside this one.
   std::span<const std::byte> bytes_of(const DatasetEntry& entry) const {
+    if (entry.offset > bytes_.size() || entry.bytes > bytes_.size() - entry.offset) refuse_entry(entry);
     return bytes().subspan(entry.offset, entry.bytes);
   }
   /// The elements of a dataset, in place. Throws CheckpointError if it is missing or of another type.
@@ -62,6 +64,7 @@ class Container {
 
  private:
   Container() = default;
+  [[noreturn]] void refuse_entry(const DatasetEntry& entry) const;
   const DatasetEntry& required(std::string_view path, ElementType type) const;
   [[noreturn]] void refuse_attribute(std::string_view group, std::string_view attribute_name,
                                      const AttributeValue* value) const;

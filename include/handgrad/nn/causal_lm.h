@@ -32,8 +32,9 @@ template <class S>
 class CausalLm {
  public:
   /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
+  /// Throws ConfigError for one that is not resolved or has no vocab_size.
   explicit CausalLm(const ModelConfig& config) : CausalLm(config, true) {}
-  /// Parameters of such a model, without making it.
+  /// Parameters of such a model, without making it. Throws as above.
   static Index count_parameters(const ModelConfig& config) { return CausalLm(config, false).store().scalar_count(); }
 
   /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,

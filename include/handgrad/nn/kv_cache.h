@@ -13,25 +13,29 @@ namespace handgrad {
 template <class S>
 class KvCache {
  public:
-  /// For a model of this (resolved) config. Throws ResourceError.
+  /// For a model of this (resolved) config. Throws ConfigError for one that is not resolved, ResourceError.
   explicit KvCache(const ModelConfig& config);
 
   /// Tokens held in every layer.
   Index length() const { return length_; }
   Index capacity() const { return capacity_; }
-  /// Keeps the first `length` tokens.
-  void truncate(Index length) { length_ = length < length_ ? length : length_; }
-  /// After a forward pass over `tokens` tokens has stored them in every layer.
-  void advance(Index tokens) { length_ += tokens; }
+  /// Keeps the first `length` tokens. Throws RangeError for a length below 0.
+  void truncate(Index length);
+  /// Call once after a forward pass has stored `tokens` tokens in every layer. Throws RangeError beyond capacity.
+  void advance(Index tokens);
+  /// Throws ShapeError unless layers, key heads, head width and context are those of this (resolved) config.
+  void require_fit(const ModelConfig& config) const;
 
-  /// Stores the keys and values of new tokens, (1, T, H_kv, D), behind those held. Throws RangeError beyond capacity.
+  /// Stores the keys and values of new tokens, (1, T, H_kv, D), behind those held. Throws RangeError beyond capacity
+  /// and for an unknown layer, ShapeError for heads of another shape.
   void store(Index layer, Heads<const S> keys, Heads<const S> values);
-  /// Views of the first `time` tokens of a layer.
-  View<const S> keys(Index layer, Index time) const { return view(keys_[static_cast<std::size_t>(layer)], time); }
-  View<const S> values(Index layer, Index time) const { return view(values_[static_cast<std::size_t>(layer)], time); }
+  /// Views of the first `time` tokens of a layer. Throw RangeError for an unknown layer and a time that is not stored.
+  View<const S> keys(Index layer, Index time) const { return view(keys_, layer, time); }
+  View<const S> values(Index layer, Index time) const { return view(values_, layer, time); }
 
  private:
-  View<const S> view(const Buffer<S>& buffer, Index time) const;
+  void require_layer(Index layer) const;
+  View<const S> view(const std::vector<Buffer<S>>& layers, Index layer, Index time) const;
 
   Index heads_, width_, capacity_;
   Index length_ = 0;

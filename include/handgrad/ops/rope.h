@@ -6,6 +6,10 @@
 
 namespace handgrad {
 
+namespace detail {
+[[noreturn]] void refuse_rope_position(Index position, Index positions);
+}
+
 /// Cosines and sines of position * theta^(-2i/D) for every position and pair, computed in double.
 template <class S>
 class RopeTable {
@@ -17,16 +21,23 @@ class RopeTable {
   void extend(Index positions);
 
   Index width() const { return width_; }
-  Index positions() const { return positions_; }
+  Index positions() const { return cosines_.size() / (width_ / 2); }
   RopePairing pairing() const { return pairing_; }
-  const S* cosines(Index position) const { return cosines_.data() + position * (width_ / 2); }
-  const S* sines(Index position) const { return sines_.data() + position * (width_ / 2); }
+  /// D/2 numbers. Throw RangeError for a position outside [0, positions()).
+  const S* cosines(Index position) const { return cosines_.data() + place(position); }
+  const S* sines(Index position) const { return sines_.data() + place(position); }
 
  private:
+  Index place(Index position) const {
+    const Index pairs = width_ / 2, size = cosines_.size();
+    if (position < 0 || position >= size || position * pairs >= size)
+      detail::refuse_rope_position(position, positions());
+    return position * pairs;
+  }
+
   Index width_;
   double theta_;
   RopePairing pairing_;
-  Index positions_ = 0;
   Buffer<S> cosines_, sines_;
 };
 

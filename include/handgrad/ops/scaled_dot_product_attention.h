@@ -6,15 +6,17 @@
 namespace handgrad {
 
 /// Attention in its textbook form: the composition of matmul, masked_fill, softmax, dropout and matmul. It holds all
-/// Q x K scores; causal_attention computes the same without.
+/// Q x K scores; causal_attention computes the same without them.
 ///
 ///   forward    y = softmax(mask(scale q k^T)) v
 ///   backward   that of its parts
 ///
-/// A query that sees no key gives zeros, and zero gradients. What stands in a hidden score changes nothing.
+/// A query that sees no key gives zeros, and zero gradients. What a query does not see changes none of its bits, in
+/// both passes, finite or not: a row of q, k, v or dy that is not finite is added only to what sees it. For this both
+/// products know the mask, which matmul itself does not. What is seen shows: NaN in, NaN out.
 ///
 /// Shapes   q: (..., Q, D), k: (..., K, D), v: (..., K, Dv), y: (..., Q, Dv); leading axes are broadcast.
-/// Saves    what its parts save.
+/// Saves    what its parts save, and the joined mask.
 /// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
 ///          dropout probability outside [0, 1).
 /// Source   Vaswani et al. 2017, Attention is all you need, arXiv:1706.03762, section 3.2.1.

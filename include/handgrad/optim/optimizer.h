@@ -7,10 +7,12 @@
 namespace handgrad {
 
 /// Global L2 norm of all gradients of a store, accumulated in double in a fixed order. NaN or infinite if any is.
+/// Throws Error for a store without gradients.
 template <class S>
 double gradient_norm(const ParameterStore<S>& store);
 
-/// What gradients are multiplied by so that their norm is at most `max_norm`; 1 for max_norm 0 (no clipping).
+/// What gradients are multiplied by so that their norm is at most `max_norm`; 1 for max_norm 0 (no clipping). Throws
+/// RangeError for a max_norm below 0 or NaN.
 /// Source: Pascanu et al. 2012, arXiv:1211.5063, section 3.2.
 double clip_factor(double norm, double max_norm);
 
@@ -32,16 +34,29 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   /// Applies an update with this learning rate; gradients are multiplied by `gradient_scale` first, as by clipping.
+  /// Throws Error for a store without gradients or with other parameters than the constructor's, RangeError for a rate
+  /// that is not finite or below 0 and a scale that is not finite. Then nothing has changed.
   virtual void step(ParameterStore<S>& store, double lr, double gradient_scale) = 0;
   /// Names of the state's buffers ("m", "v"), each of flat_size() elements.
   virtual std::vector<const char*> state_names() const = 0;
+  /// Throws RangeError if there is no state i.
   virtual S* state(std::size_t i) = 0;
   /// Updates applied so far: t of the bias correction.
   Index updates() const { return updates_; }
-  void set_updates(Index updates) { updates_ = updates; }
+  /// Throws RangeError for a number below 0.
+  void set_updates(Index updates);
 
  protected:
+  explicit Optimizer(const ParameterStore<S>& store) : parameters_(store.parameters()) {}
+  /// Throws as step() does.
+  void check_step(const ParameterStore<S>& store, double lr, double gradient_scale) const;
+  /// Throws RangeError unless i < count.
+  static void check_state(std::size_t i, std::size_t count);
+
   Index updates_ = 0;
+
+ private:
+  std::vector<Parameter> parameters_;  // of the constructor's store
 };
 
 /// AdamW: m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  mhat = m / (1 - b1^t),  vhat = v / (1 - b2^t),
@@ -52,10 +67,11 @@ class Optimizer {
 template <class S>
 class AdamW final : public Optimizer<S> {
  public:
+  /// Throws RangeError for betas outside [0, 1), and for an eps or a decay that is below 0 or not finite.
   AdamW(const ParameterStore<S>& store, const AdamWOptions& options);
   void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
   std::vector<const char*> state_names() const override { return {"m", "v"}; }
-  S* state(std::size_t i) override { return i == 0 ? m_.data() : v_.data(); }
+  S* state(std::size_t i) override { return this->check_state(i, 2), i == 0 ? m_.data() : v_.data(); }
 
  private:
   AdamWOptions options_;
@@ -68,10 +84,11 @@ class AdamW final : public Optimizer<S> {
 template <class S>
 class Sgd final : public Optimizer<S> {
  public:
+  /// Throws RangeError for a momentum outside [0, 1), and for a decay that is below 0 or not finite.
   Sgd(const ParameterStore<S>& store, const SgdOptions& options);
   void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
   std::vector<const char*> state_names() const override { return {"velocity"}; }
-  S* state(std::size_t) override { return velocity_.data(); }
+  S* state(std::size_t i) override { return this->check_state(i, 1), velocity_.data(); }
 
  private:
   SgdOptions options_;

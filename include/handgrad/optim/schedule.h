@@ -25,6 +25,7 @@ struct Schedule {
   Index total = 1;
   Index decay = 0;
 
+  /// Throws RangeError for a step below 0.
   double at(Index step) const;
 };
 

@@ -15,7 +15,7 @@ struct Utf8Character {
 
 /// The character that begins at byte `offset` of `text`; offset < text.size().
 /// Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
-/// Throws DataError, which names the byte offset and what is wrong there.
+/// Throws DataError, which names the byte offset and what is wrong there; RangeError for an offset behind the text.
 Utf8Character utf8_character(std::string_view text, std::size_t offset);
 
 /// Throws DataError for the first byte of `text` that belongs to no character; `source` names the text ("notes.txt").

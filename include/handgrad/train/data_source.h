@@ -28,7 +28,8 @@ class DataSource {
   /// unusual about the texts. Empty for a text in memory.
   const std::vector<std::string>& report() const { return report_; }
 
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  /// Throws DataError for a source that holds nothing.
+  const Tokenizer& tokenizer() const;
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   std::span<const TokenId> train() const { return train_; }
   std::span<const TokenId> validation() const { return validation_; }

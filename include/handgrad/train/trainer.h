@@ -115,11 +115,13 @@ class Trainer {
   const LoopState& loop() const { return loop_; }
   const CausalLm<S>& model() const { return model_; }
   const DataSource& source() const { return source_; }
-  Optimizer<S>& optimizer() { return *optimizer_; }
+  Optimizer<S>& optimizer() { return require_whole(), *optimizer_; }
   CausalLm<S>& mutable_model() { return model_; }
 
  private:
   Trainer(const Config& config, DataSource source, bool initialise);
+  // Throws Error for a trainer that has been moved from.
+  void require_whole() const;
   void accumulate(Index micro_batch, LossSum& loss);
   void make_gradients(LossSum& loss, GraphObserver<S>* health);
   StepReport update();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -9,6 +10,8 @@
 #include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
+#include "handgrad/verify/added_gradient.h"
+#include "handgrad/verify/operand_watch.h"
 
 namespace handgrad {
 
@@ -65,19 +68,22 @@ struct GradientReport {
   /// The same relative to the entry itself, over entries above 1e-4 of their tensor's largest.
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
+  /// One sentence for each rule of a backward pass that was broken: a gradient that is not added to what stands there,
+  /// an operand that does not keep its bits. No error above shows these.
+  std::vector<std::string> violations;
 
   /// Takes the largest gradients from a store.
   void measure(const ParameterStore<double>& store);
   /// Fills the errors from the values. A kink has no part in the worst difference error, and only where there is no
   /// derivative none in the complex one.
   void judge();
-  /// True if every error is within its limit.
+  /// True if every error is within its limit and no rule was broken.
   bool passed(double complex_limit = 1e-12, double difference_limit = 1e-7) const {
-    return worst_complex_error <= complex_limit && worst_difference_error <= difference_limit;
+    return violations.empty() && worst_complex_error <= complex_limit && worst_difference_error <= difference_limit;
   }
   /// "operand 0[3]" for every entry at a kink.
   std::vector<std::string> kinks() const;
-  /// The `count` worst entries, one a line.
+  /// The violations and the `count` worst entries, one a line.
   std::string worst(std::size_t count) const;
 };
 
@@ -168,6 +174,9 @@ bool has_kink(F& f, ParameterStore<double>& store, Index at, double h, double le
 /// Throws Error if two evaluations differ: nothing can be said of the gradient of such a function.
 void require_repeatable(const std::vector<double>& first, const std::vector<double>& second);
 
+/// Throws ShapeError for an operand that holds nothing.
+void require_values(std::span<const Tensor<double>> operands);
+
 /// Throws RangeError if no entry would be looked at.
 void require_entries(Index wanted);
 
@@ -183,27 +192,60 @@ void add_gradient(F& f, const ParameterStore<S>& store, std::uint64_t seed) {
   tape.backward(y, weights);
 }
 
+/// add_gradient under watch, into gradients of 0. Names what the pass wrote to but must only read.
+template <class F>
+std::vector<std::string> watched_gradient(F& f, const ParameterStore<double>& store, std::uint64_t seed,
+                                          OperandWatch<double>& watch) {
+  Tape<double> tape;
+  tape.poison_memory();
+  tape.observe(watch);
+  const Var<double> y = f(Inputs<double>(tape, store)).keep();
+  const Tensor<double> weights(y.shape(), random_weights(y.size(), seed));
+  tape.backward(y, weights);
+  auto found = watch.violations();
+  if (!std::equal(weights.span().begin(), weights.span().end(), y.gradient().data)) {
+    found.push_back(tape.describe(y) + ", backward: it changed the gradient of its result");
+  }
+  return found;
+}
+
+/// Runs the backward pass again, into gradients of random numbers, and names the operands whose gradient is not added
+/// to them; they must hold what the pass made of zeros.
+template <class F>
+std::vector<std::string> replaced_gradients(F& f, ParameterStore<double>& store, std::uint64_t seed) {
+  const AddedGradient<double> proof(store, seed);
+  add_gradient(f, store, seed);
+  return proof.violations(1e-10);
+}
+
 /// Which entries of a tensor of that size are looked at: all, or `wanted` different ones.
 std::vector<Index> entries_to_check(Index size, Index wanted, const Random& random);
 
 }  // namespace detail
 
 /// Checks the backward pass of f, a function of Inputs<S> for any scalar S that returns a dense Var<S>, at the given
-/// operands: in double, against the complex step and against central differences of <f, w> with random w. Names kinks;
-/// throws Error for a function that gives another value when it is asked again, RangeError for options that would check
-/// nothing.
+/// operands: in double, against the complex step and against central differences of <f, w> with random w. It also
+/// proves that gradients are added to what stands there, by a second pass into random numbers, and that operands and
+/// the values between them keep their bits; what breaks this is in the report's violations. Names kinks; throws Error
+/// for a function that gives another value when it is asked again, RangeError for options that would check nothing.
 template <class F>
 GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
                                const GradientCheckOptions& options = {}) {
   detail::require_entries(options.entries);
+  detail::require_values(operands);
   const ThreadScope one_thread(1);  // many evaluations of little things: a team would cost more than it brings
   auto real = detail::store_of<double>(operands);
   auto complex = detail::store_of<std::complex<double>>(operands);
-  detail::require_repeatable(detail::value_of(f, real), detail::value_of(f, real));
-  real.allocate_gradients();
-  detail::add_gradient(f, real, options.seed);
   GradientReport report;
+  OperandWatch<double> watch(real);
+  const auto value = detail::value_of(f, real);
+  report.violations = watch.violations();
+  if (!report.violations.empty()) return report;  // of a function that changes its operands no slope can be taken
+  detail::require_repeatable(value, detail::value_of(f, real));
+  real.allocate_gradients();
+  report.violations = detail::watched_gradient(f, real, options.seed, watch);
   report.measure(real);
+  if (!report.violations.empty()) return report;
   for (const Parameter& p : real.parameters()) {
     const Random draw(options.seed, Stream::audit, static_cast<std::uint32_t>(p.offset) + 1);
     for (const Index i : detail::entries_to_check(p.shape.size(), options.entries, draw)) {
@@ -223,6 +265,7 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
     }
   }
   report.judge();
+  report.violations = detail::replaced_gradients(f, real, options.seed);  // last: it overwrites the gradients
   return report;
 }
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "handgrad/autograd/parameter_store.h"
+
+namespace handgrad {
+
+/// Proves that a backward pass adds to the gradients that stand in a store.
+///
+///   ...a backward pass into gradients of 0...
+///   AddedGradient<S> proof(store, seed);   // keeps what it found; gradients are now random, of each tensor's own size
+///   ...the same pass again...
+///   const auto rows = proof.compare();
+///
+/// The error of a tensor is max |gained - found| / its largest gradient: about 1 where a gradient is assigned.
+template <class S>
+class AddedGradient {
+ public:
+  /// Of one tensor.
+  struct Row {
+    std::string tensor;
+    double error = 0.0;  ///< The worst entry's.
+    Index index = 0;     ///< Which entry that is.
+  };
+
+  /// Throws Error if the store has no gradients.
+  AddedGradient(ParameterStore<S>& store, std::uint64_t seed);
+  /// A row for each tensor, in the store's order. A deferred gradient must have been folded.
+  std::vector<Row> compare() const;
+  /// One sentence for each tensor whose error is above `limit`, or NaN.
+  std::vector<std::string> violations(double limit) const;
+
+ private:
+  ParameterStore<S>& store_;
+  std::vector<S> found_, filled_;
+  std::vector<double> scales_;
+};
+
+}  // namespace handgrad

@@ -1,0 +1,160 @@
+#include <limits>
+
+#include "handgrad/core/tensor.h"
+#include "handgrad/ops/ops.h"
+#include "misuse/refusal.h"
+
+// The kernels of operations, which work on views without a tape: each with no memory, and with shapes that do not fit.
+
+namespace handgrad::misuse {
+namespace {
+
+using V = View<float>;
+using R = Rows<float>;
+using H = Heads<float>;
+
+struct Memory {
+  Tensor<float> two{Shape{2, 2}}, three{Shape{3, 3}}, heads{Shape{1, 2, 1, 2}}, more_heads{Shape{1, 3, 1, 2}};
+  V v2 = two.view(), v3 = three.view();
+  R r2 = two.rows(), r3 = three.rows();
+  H h = heads.heads(), h3 = more_heads.heads();
+  float* p = three.data();
+};
+
+template <class Forward, class Backward>
+void expect_elementwise(const std::string& name, Forward forward, Backward backward) {
+  Memory m;
+  EXPECT_REFUSED(ShapeError, name + "_forward: matrices (0, 0) with memory are needed", forward(R{}, R{}));
+  EXPECT_REFUSED(ShapeError, name + "_forward: matrices (2, 2) with memory are needed", forward(m.r2, R{}));
+  EXPECT_REFUSED(ShapeError, name + "_forward: matrices (2, 2) with memory are needed, got (2, 2), (3, 3)",
+                 forward(m.r2, m.r3));
+  EXPECT_REFUSED(ShapeError, name + "_backward: matrices", backward(R{}, R{}, R{}));
+  EXPECT_REFUSED(ShapeError, name + "_backward: matrices (2, 2)", backward(m.r2, m.r3, m.r2));
+  EXPECT_REFUSED(ShapeError, name + "_backward: matrices (2, 2)", backward(m.r2, m.r2, R{}));
+}
+
+TEST(MisuseKernels, elementwise) {
+#define HANDGRAD_ELEMENTWISE(op) \
+  expect_elementwise(            \
+      #op, [](R x, R y) { op##_forward<float>(x, y); }, [](R x, R dy, R dx) { op##_backward<float>(x, dy, dx); })
+  HANDGRAD_ELEMENTWISE(relu);
+  HANDGRAD_ELEMENTWISE(relu_squared);
+  HANDGRAD_ELEMENTWISE(gelu);
+  HANDGRAD_ELEMENTWISE(gelu_tanh);
+  HANDGRAD_ELEMENTWISE(silu);
+#undef HANDGRAD_ELEMENTWISE
+  const DropoutMask mask{0.5};
+  Memory m;
+  EXPECT_REFUSED(ShapeError, "scale_forward: matrices (2, 2)", scale_forward<float>(m.r2, 2.0, m.r3));
+  EXPECT_REFUSED(ShapeError, "scale_backward: matrices (0, 0)", scale_backward<float>(R{}, 2.0, m.r3));
+  EXPECT_REFUSED(ShapeError, "dropout_forward: matrices (2, 2)", dropout_forward<float>(m.r2, mask, R{}));
+  EXPECT_REFUSED(ShapeError, "dropout_backward: matrices (2, 2)", dropout_backward<float>(mask, m.r2, m.r3));
+  EXPECT_REFUSED(ShapeError, "swiglu_forward: matrices (2, 2)", swiglu_forward<float>(m.r3, m.r2, m.r2));
+  EXPECT_REFUSED(ShapeError, "swiglu_backward: matrices (2, 2)", swiglu_backward<float>(m.r2, m.r2, m.r2, m.r3, R{}));
+}
+
+TEST(MisuseKernels, of_any_rank) {
+  Memory m;
+  EXPECT_REFUSED(ShapeError, "add_forward: values () with memory are needed, got no ()",
+                 add_forward<float>(V{}, V{}, V{}));
+  EXPECT_REFUSED(ShapeError, "add_forward:", add_forward<float>(m.v2, V{}, m.v2));
+  EXPECT_REFUSED(ShapeError, "add_forward: extents must be equal or 1", add_forward<float>(m.v3, m.v2, m.v2));
+  EXPECT_REFUSED(ShapeError, "add_backward: extents", add_backward<float>(m.v2, m.v3, V{}));
+  EXPECT_REFUSED(ShapeError, "mul_forward:", mul_forward<float>(m.v2, m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "mul_backward: values (2, 2)", mul_backward<float>(m.v2, m.v2, m.v2, m.v3, V{}));
+  EXPECT_REFUSED(ShapeError, "dense_forward: values (2, 2) with memory", dense_forward<float>(m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "dense_backward: values", dense_backward<float>(V{}, V{}));
+  float y = 0;
+  EXPECT_REFUSED(ShapeError, "sum_forward: values", sum_forward<float>(V{}, y));
+  EXPECT_REFUSED(ShapeError, "sum_backward: values", sum_backward<float>(y, V{}));
+  EXPECT_REFUSED(ShapeError, "mean_forward: values", mean_forward<float>(V{}, y));
+  EXPECT_REFUSED(ShapeError, "mean_backward: values", mean_backward<float>(y, V{}));
+  EXPECT_REFUSED(ShapeError, "softmax_forward: values (2, 2)", softmax_forward<float>(m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "softmax_backward: values (2, 2)", softmax_backward<float>(m.v2, m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "log_softmax_forward: values", log_softmax_forward<float>(V{}, V{}));
+  EXPECT_REFUSED(ShapeError, "log_softmax_backward: values", log_softmax_backward<float>(m.v2, m.v2, V{}));
+  EXPECT_REFUSED(ShapeError, "masked_fill_forward:", masked_fill_forward<float>(m.v2, MaskRef{}, 0.0, m.v2));
+  EXPECT_REFUSED(ShapeError, "masked_fill_backward:", masked_fill_backward<float>(MaskRef{}, m.v2, m.v2));
+  EXPECT_REFUSED(ShapeError, "concat_forward: values (2, 2)", concat_forward<float>(m.v2, m.v3, {m.v2, m.v2}));
+  EXPECT_REFUSED(ShapeError, "concat_backward: values (2, 2)", concat_backward<float>({m.v2, m.v2}, m.v3, V{}));
+}
+
+TEST(MisuseKernels, products) {
+  Memory m;
+  EXPECT_REFUSED(ShapeError, "matmul: (..., M, K)", matmul_forward<float>(m.v2, m.v3, 1.0, m.v2));
+  EXPECT_REFUSED(ShapeError, "matmul_forward: values (2, 2)", matmul_forward<float>(m.v2, m.v2, 1.0, m.v3));
+  EXPECT_REFUSED(ShapeError, "matmul_forward: values ()", matmul_forward<float>(V{}, V{}, 1.0, V{}));
+  EXPECT_REFUSED(ShapeError, "matmul_backward: values (2, 2)",
+                 matmul_backward<float>(m.v2, m.v2, 1.0, m.v2, m.v3, V{}));
+  EXPECT_REFUSED(ShapeError, "linear_forward: matrices (2, 2)", linear_forward<float>(m.r2, m.r3, nullptr, 1, m.r2));
+  EXPECT_REFUSED(ShapeError, "linear_forward: matrices", linear_forward<float>(R{}, R{}, nullptr, 1, R{}));
+  EXPECT_REFUSED(RangeError, "linear_forward: block must be at least 1, got 0",
+                 linear_forward<float>(m.r2, m.r2, nullptr, 0, m.r2));
+  EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2)",
+                 linear_backward<float>(m.r2, m.r2, 1, m.r2, {m.r3, R{}, nullptr}));
+  EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2)",
+                 linear_backward<float>(m.r2, R{}, 1, m.r2, {m.r2, R{}, nullptr}));
+  EXPECT_REFUSED(ShapeError, "layer_norm_forward: matrices",
+                 layer_norm_forward<float>(m.r2, m.p, nullptr, 0.0, m.p, m.r3));
+  EXPECT_REFUSED(ShapeError, "layer_norm_forward: memory for every array is needed, got a null pointer",
+                 layer_norm_forward<float>(m.r2, nullptr, nullptr, 0.0, m.p, m.r2));
+  EXPECT_REFUSED(ShapeError, "layer_norm_backward:",
+                 layer_norm_backward<float>(m.r2, m.p, nullptr, 1, m.r2, {m.r2, nullptr, nullptr}));
+  EXPECT_REFUSED(RangeError, "layer_norm_backward: block must be at least 1",
+                 layer_norm_backward<float>(m.r2, m.p, m.p, 0, m.r2, {m.r2, nullptr, nullptr}));
+  EXPECT_REFUSED(ShapeError, "rms_norm_forward: values", rms_norm_forward<float>(m.v2, m.p, 0.0, m.p, m.v3));
+  EXPECT_REFUSED(ShapeError, "rms_norm_backward: values",
+                 rms_norm_backward<float>({m.v2, m.p, m.p}, 1, m.v3, m.v2, nullptr));
+}
+
+TEST(MisuseKernels, tables_and_losses) {
+  Memory m;
+  const std::vector<TokenId> ids{0, 1}, large{0, 9};
+  EXPECT_REFUSED(RangeError, "embedding: id 9", embedding_forward<float, TokenId>(m.r2, large, m.r2));
+  EXPECT_REFUSED(ShapeError, "embedding_forward: matrices (2, 2)", embedding_forward<float, TokenId>(m.r2, ids, R{}));
+  EXPECT_REFUSED(ShapeError, "embedding_forward: matrices", embedding_forward<float, TokenId>(m.r2, {}, m.r2));
+  EXPECT_REFUSED(RangeError, "embedding: id 9", embedding_backward<float, TokenId>(large, m.r2, m.r2));
+  EXPECT_REFUSED(ShapeError, "cross_entropy: one target a row", cross_entropy_forward<float>(m.r2, {}, {}, m.p, m.p));
+  EXPECT_REFUSED(ShapeError, "cross_entropy_forward: memory",
+                 cross_entropy_forward<float>(m.r2, ids, {}, nullptr, m.p));
+  EXPECT_REFUSED(ShapeError, "cross_entropy_backward: matrices (2, 2)",
+                 cross_entropy_backward<float>(m.r2, ids, {}, m.p, 1.0f, m.r3));
+  const HeadInputs<float> in{m.r2, m.r2, ids, 2};
+  EXPECT_REFUSED(ShapeError, "linear_cross_entropy_forward: matrices (2, 2)",
+                 linear_cross_entropy_forward<float>(in, {}, true, {}));
+  EXPECT_REFUSED(ShapeError, "linear_cross_entropy_forward: memory",
+                 linear_cross_entropy_forward<float>(in, {}, true, {m.r2, true, m.p, nullptr}));
+  EXPECT_REFUSED(RangeError, "linear_cross_entropy_forward: block",
+                 linear_cross_entropy_forward<float>({m.r2, m.r2, ids, 0}, {}, true, {m.r2, true, m.p, m.p}));
+  EXPECT_REFUSED(ShapeError, "linear_cross_entropy_backward: matrices (2, 2)",
+                 linear_cross_entropy_backward<float>(in, {}, {m.r2, true, m.p, m.p}, 1.0f, {m.r3, R{}}));
+}
+
+TEST(MisuseKernels, heads) {
+  Memory m;
+  const std::vector<Index> places{0, 1, 2};
+  RopeTable<float> table(2, 1e4, RopePairing::adjacent);
+  table.extend(3);
+  EXPECT_REFUSED(ShapeError, "rope_forward: heads of one shape are needed",
+                 rope_forward<float>(m.h, {places.data(), 1, 2}, table, H{}));
+  EXPECT_REFUSED(ShapeError, "rope: positions are needed", rope_forward<float>(m.h, {}, table, m.h));
+  EXPECT_REFUSED(ShapeError, "rope_backward: heads of one shape",
+                 rope_backward<float>(m.h, {places.data(), 1, 2}, table, m.h3));
+  const AttentionInputs<float> in{m.h, m.h, m.h};
+  EXPECT_REFUSED(ShapeError, "attention: memory", causal_attention_forward<float>({}, {}, m.p, m.p, m.h));
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: heads (1, 2, 1, 2) with memory are needed, got (1, 3, 1, 2)",
+                 causal_attention_forward<float>(in, {}, m.p, m.p, m.h3));
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: memory",
+                 causal_attention_forward<float>(in, {}, nullptr, m.p, m.h));
+  EXPECT_REFUSED(ShapeError, "attention: q (B, Q, H, D)",
+                 causal_attention_forward<float>({m.h, m.h3, m.h}, {}, m.p, m.p, m.h));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, H{}, {}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {m.h3, H{}, H{}}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: memory",
+                 causal_attention_backward<float>(in, {}, {m.h, nullptr, m.p}, m.h, {}));
+}
+
+}  // namespace
+}  // namespace handgrad::misuse

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <typeinfo>
+
+#include "handgrad/core/errors.h"
+
+namespace handgrad::misuse {
+
+/// Public headers, named as below include/handgrad, that the tests of this folder call with wrong arguments.
+inline std::set<std::string>& covered_headers() {
+  static std::set<std::string> headers;
+  return headers;
+}
+
+/// Enters the headers that a file of tests covers.
+struct Covers {
+  Covers(std::initializer_list<const char*> headers) {
+    for (const char* header : headers) covered_headers().insert(header);
+  }
+};
+
+/// The message of the error of this very type that the call throws; else what happened instead.
+template <class Type, class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return typeid(error) == typeid(Type) ? error.what() : std::string("an error of another type: ") + error.what();
+  } catch (const std::exception& error) {
+    return std::string("not an error of ours: ") + error.what();
+  }
+  return "no error";
+}
+
+/// A call is refused with a typed error whose message has these words: the operation, the rule, the values.
+#define EXPECT_REFUSED(Type, words, ...)                                                          \
+  do {                                                                                            \
+    const std::string message = ::handgrad::misuse::refusal<Type>([&] { (void)(__VA_ARGS__); });  \
+    EXPECT_NE(message.find(words), std::string::npos) << #__VA_ARGS__ << "\n  gave: " << message; \
+  } while (false)
+
+}  // namespace handgrad::misuse

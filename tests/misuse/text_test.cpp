@@ -1,0 +1,139 @@
+#include <limits>
+
+#include "handgrad/config/validate.h"
+#include "handgrad/generate/generator.h"
+#include "handgrad/text/corpus.h"
+#include "handgrad/text/utf8.h"
+#include "handgrad/text/windows.h"
+#include "misuse/refusal.h"
+
+namespace handgrad::misuse {
+namespace {
+
+const Covers covers{"generate/generator.h", "generate/sampling.h", "text/corpus.h",
+                    "text/tokenizer.h",     "text/utf8.h",         "text/windows.h"};
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+TEST(MisuseGenerate, sampling) {
+  const std::vector<float> two{0.0f, 1.0f}, bad{0.0f, inf}, hidden{-inf, -inf};
+  const std::vector<Candidate> one{{0, 1.0}};
+  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one token are needed, got none", candidates({}, {}));
+  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one", sample_token({}, {}, 0));
+  EXPECT_REFUSED(RangeError, "sampling: at least one candidate is needed, got none", draw({}, 0.5));
+  EXPECT_REFUSED(RangeError, "sampling: u in [0, 1) is needed, got 1", draw(one, 1.0));
+  EXPECT_REFUSED(RangeError, "got nan", draw(one, nan));
+  EXPECT_REFUSED(RangeError, "got -0.5", draw(one, -0.5));
+  EXPECT_REFUSED(NonFiniteError, "sampling: the logit of token 1 is inf", candidates(bad, {}));
+  EXPECT_REFUSED(NonFiniteError, "sampling: every logit is -infinity", candidates(hidden, {}));
+  EXPECT_REFUSED(RangeError, "temperature: expected a number from 0 to 1e6, got nan", validate({.temperature = nan}));
+  EXPECT_REFUSED(RangeError, "temperature:", candidates(two, {.temperature = -1.0}));
+  EXPECT_REFUSED(RangeError, "top-k: expected 0 (off) or more, got -1", candidates(two, {.top_k = -1}));
+  EXPECT_REFUSED(RangeError, "top-p: expected a number from 0 to 1, got 1.5", candidates(two, {.top_p = 1.5}));
+}
+
+TEST(MisuseGenerate, generator) {
+  Config config;
+  config.model.n_layers = 1, config.model.n_heads = 1, config.model.d_model = 4, config.model.vocab_size = 256;
+  const CausalLm<float> model(resolve(config).model);
+  EXPECT_REFUSED(RangeError, "temperature:", Generator(model, {.temperature = nan}));
+  Generator generator(model);
+  EXPECT_REFUSED(DataError, "generator: it has been given no prompt", generator.next());
+  EXPECT_REFUSED(DataError, "prompt: it is empty", generator.prompt({}));
+  EXPECT_REFUSED(RangeError, "embedding: id 256", generator.prompt(std::vector<TokenId>{256}));
+  EXPECT_REFUSED(DataError, "given no prompt", generator.next());
+  EXPECT_TRUE(generator.logits().empty());
+  const auto write = [](std::string_view) { return true; };
+  const ByteTokenizer bytes;
+  EXPECT_REFUSED(DataError, "prompt: it is empty", generate_text(model, bytes, "", {}, write));
+  EXPECT_REFUSED(RangeError, "tokens: expected 0 or more, got -1",
+                 generate_text(model, bytes, "a", {.sampling = {}, .tokens = -1, .stop = ""}, write));
+  EXPECT_REFUSED(Error, "generate_text: a sink that takes the text is needed",
+                 generate_text(model, bytes, "a", {}, {}));
+  EXPECT_REFUSED(RangeError, "the tokenizer must be the model's, got 2 tokens for a vocabulary of 256",
+                 generate_text(model, CharTokenizer::from_text("ab"), "a", {}, write));
+  EXPECT_EQ(default_prompt(CharTokenizer::from_text("ab")), "a");
+}
+
+TEST(MisuseText, tokenizers) {
+  const ByteTokenizer bytes;
+  const CharTokenizer characters = CharTokenizer::from_text("ab");
+  EXPECT_REFUSED(RangeError, "256", bytes.token_bytes(256));
+  EXPECT_REFUSED(RangeError, "-1", bytes.token_bytes(-1));
+  EXPECT_REFUSED(RangeError, "2", characters.token_bytes(2));
+  EXPECT_REFUSED(RangeError, "7", characters.decode(std::vector<TokenId>{0, 7}));
+  EXPECT_REFUSED(RangeError, "7", characters.size_bytes(std::vector<TokenId>{7}));
+  EXPECT_REFUSED(DataError, "", characters.encode("abc"));
+  EXPECT_REFUSED(DataError, "", CharTokenizer::from_text(""));
+  EXPECT_REFUSED(DataError, "", CharTokenizer::from_text("\xff"));
+  EXPECT_REFUSED(DataError, "", CharTokenizer(std::vector<std::uint32_t>{}));
+  EXPECT_REFUSED(DataError, "", CharTokenizer(std::vector<std::uint32_t>{98, 97}));
+  EXPECT_REFUSED(DataError, "", rebuild_tokenizer("", {}));
+  EXPECT_REFUSED(DataError, "", rebuild_tokenizer("byte", {97}));
+  EXPECT_REFUSED(DataError, "", make_char_tokenizer(""));
+  EXPECT_TRUE(bytes.encode("").empty());
+  EXPECT_EQ(bytes.decode({}), "");
+}
+
+TEST(MisuseText, utf8) {
+  EXPECT_REFUSED(RangeError, "UTF-8: an offset in a text of 0 bytes is needed, got 0", utf8_character("", 0));
+  EXPECT_REFUSED(RangeError, "a text of 1 bytes is needed, got 9", utf8_character("a", 9));
+  EXPECT_REFUSED(DataError, "invalid UTF-8 at byte offset 0", utf8_character("\xc3", 0));
+  EXPECT_REFUSED(DataError, "notes.txt", check_utf8("a\xff", "notes.txt"));
+  EXPECT_REFUSED(RangeError, "0xD800", utf8_bytes(0xD800));
+  EXPECT_REFUSED(RangeError, "is the number of no character", utf8_bytes(0xFFFFFFFF));
+  EXPECT_FALSE(is_code_point(0x110000));
+  EXPECT_FALSE(describe_character(0xFFFFFFFF).empty());
+  check_utf8("", "");
+  Utf8Stream stream;
+  EXPECT_EQ(stream.push(""), "");
+  EXPECT_EQ(stream.flush(), "");
+}
+
+TEST(MisuseText, corpus) {
+  EXPECT_REFUSED(DataError, "", read_corpus({}));
+  EXPECT_REFUSED(DataError, "", read_corpus(std::vector<std::string>{""}));
+  EXPECT_REFUSED(DataError, "/no/such/file", read_corpus(std::vector<std::string>{"/no/such/file"}));
+  EXPECT_REFUSED(DataError, "", read_corpus(std::vector<std::string>{"/dev/null"}));
+  check_utf8(Corpus{});
+}
+
+TEST(MisuseText, windows) {
+  const std::vector<TokenId> tokens(10, 1);
+  std::vector<TokenId> four(4), three(3);
+  EXPECT_REFUSED(RangeError, "", check_token_ids(tokens, 1));
+  EXPECT_REFUSED(RangeError, "", check_token_ids(tokens, 0));
+  EXPECT_REFUSED(RangeError, "", check_token_ids(tokens, -5));
+  check_token_ids({}, 0);
+  EXPECT_REFUSED(RangeError, "validation fraction must be in [0, 1), got 1", split_by_fraction(tokens, 1.0, 2));
+  EXPECT_REFUSED(RangeError, "got nan", split_by_fraction(tokens, nan, 2));
+  EXPECT_REFUSED(RangeError, "", split_by_fraction(tokens, 0.5, 0));
+  EXPECT_REFUSED(DataError, "too short", split_by_fraction({}, 0.5, 1));
+  EXPECT_REFUSED(DataError, "too short", split_as_given(tokens, {}, 1));
+  EXPECT_REFUSED(RangeError, "", split_as_given(tokens, tokens, -1));
+  EXPECT_REFUSED(RangeError, "permutation: size must be at least 1", Permutation(0, 1, 0));
+  EXPECT_REFUSED(RangeError, "epoch at least 0", Permutation(3, 1, -1));
+  EXPECT_REFUSED(RangeError, "", Permutation(3, 1, 0)(3));
+  EXPECT_REFUSED(RangeError, "", Permutation(3, 1, 0)(-1));
+  EXPECT_REFUSED(RangeError, "", TokenWindows(tokens, 0, WindowOrder::epoch, 1));
+  EXPECT_REFUSED(DataError, "", TokenWindows(tokens, 10, WindowOrder::epoch, 1));
+  EXPECT_REFUSED(DataError, "", TokenWindows({}, 1, WindowOrder::random, 1));
+  const TokenWindows windows(tokens, 2, WindowOrder::epoch, 1);
+  EXPECT_REFUSED(RangeError, "", windows.start(-1));
+  EXPECT_REFUSED(RangeError, "", windows.fill(-1, four, four));
+  EXPECT_REFUSED(ShapeError, "", windows.fill(0, four, three));
+  EXPECT_REFUSED(ShapeError, "", windows.fill(0, three, three));
+  windows.fill(0, {}, {});
+  EXPECT_REFUSED(RangeError, "", evaluation_starts(10, 0, 1));
+  EXPECT_REFUSED(RangeError, "", evaluation_starts(10, 2, -1));
+  EXPECT_REFUSED(DataError, "", evaluation_starts(-1, 2, 1));
+  const std::vector<Index> late{8}, negative{-1}, first{0};
+  EXPECT_REFUSED(RangeError, "", fill_windows(tokens, late, 4, four, four));
+  EXPECT_REFUSED(RangeError, "", fill_windows(tokens, negative, 4, four, four));
+  EXPECT_REFUSED(ShapeError, "", fill_windows(tokens, first, 4, three, three));
+  EXPECT_REFUSED(RangeError, "", fill_windows(tokens, first, 0, {}, {}));
+}
+
+}  // namespace
+}  // namespace handgrad::misuse
