@@ -3,6 +3,7 @@
 #include "command.h"
 #include "console.h"
 #include "escape.h"
+#include "handgrad/config/split.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/train/memory.h"
@@ -105,6 +106,8 @@ int train(const TrainRequest& request, int threads) {
   if (plan.config.sample.every > 0) sample_prompt(plan.config, plan.source.tokenizer());
   const MemoryEstimate memory = estimate_memory(plan.config, plan.source.text_bytes(), plan.source.token_count());
   if (!request.quiet) print_start(plan, memory, folder, threads);
+  const std::string split = split_note(plan.config);
+  if (!split.empty() && !request.quiet) note("note: " + split);
   check_memory(memory, plan.config);
   Trainer<float> trainer = make_trainer(std::move(plan));
   if (request.overwrite) clear_run_folder(posix_files(), folder);

@@ -50,7 +50,7 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
 Index block_rows(Index time);
 
 /// Raised by every change of this program that changes the bits of training.
-inline constexpr int numerics_version = 1;
+inline constexpr int numerics_version = 2;
 
 /// What decides the bits of training beside config, seed and data: threads and the split of a batch do not.
 struct Numerics {
