@@ -44,6 +44,7 @@ void add_loop(ContainerContents& contents, const LoopState& loop) {
   contents.attributes.push_back({"/loop", "best_loss", loop.best_loss});
   contents.attributes.push_back({"/loop", "best_step", loop.best_step});
   contents.attributes.push_back({"/loop", "evaluations_since_best", loop.evaluations_since_best});
+  contents.attributes.push_back({"/loop", "evaluation_pending", Index{loop.evaluation_pending}});
   contents.attributes.push_back({"/loop", "skipped", loop.skipped});
   contents.attributes.push_back({"/loop", "skipped_in_row", loop.skipped_in_row});
 }
@@ -102,7 +103,10 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
     contents.add<std::uint32_t>("/tokenizer/code_points", code_points, {static_cast<Index>(code_points.size())});
   }
   contents.attributes.push_back({"/", "handgrad", std::string(HANDGRAD_VERSION)});
-  contents.attributes.push_back({"/", "gemm", std::string(gemm_kernel_name())});
+  const Numerics numerics = this_numerics();
+  contents.attributes.push_back({"/", "numerics", Index{numerics.version}});
+  contents.attributes.push_back({"/", "gemm", numerics.gemm});
+  contents.attributes.push_back({"/", "instructions", numerics.instructions});
   contents.attributes.push_back({"/tokenizer", "kind", std::string(source.tokenizer.name())});
   contents.attributes.push_back({"/data", "fingerprint", static_cast<std::int64_t>(source.data_fingerprint)});
   add_loop(contents, source.loop);
@@ -142,12 +146,16 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   loop_.best_loss = container_.attribute<double>("/loop", "best_loss");
   loop_.best_step = container_.attribute<std::int64_t>("/loop", "best_step");
   loop_.evaluations_since_best = container_.attribute<std::int64_t>("/loop", "evaluations_since_best");
+  loop_.evaluation_pending = container_.attribute_or<std::int64_t>("/loop", "evaluation_pending", 0) != 0;
   loop_.skipped = container_.attribute<std::int64_t>("/loop", "skipped");
   loop_.skipped_in_row = container_.attribute<std::int64_t>("/loop", "skipped_in_row");
   if (loop_.step < 0 || loop_.updates < 0 || loop_.updates > loop_.step || loop_.tokens < 0 || loop_.best_step < 0 ||
       loop_.evaluations_since_best < 0 || loop_.skipped < 0 || loop_.skipped_in_row < 0) {
     throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", name));
   }
+  numerics_ = {static_cast<int>(container_.attribute_or<std::int64_t>("/", "numerics", 1)),
+               container_.attribute_or<std::string>("/", "gemm", {}),
+               container_.attribute_or<std::string>("/", "instructions", {})};
   data_fingerprint_ = static_cast<std::uint64_t>(container_.attribute<std::int64_t>("/data", "fingerprint"));
 }
 

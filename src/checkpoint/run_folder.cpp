@@ -13,14 +13,95 @@ namespace {
 
 namespace files = std::filesystem;
 
-// The step of "step-00000250.h5"; -1 for other names.
+constexpr std::string_view cannot_load = "cannot load ";
+constexpr const char* set_aside_mark = ".set-aside";
+
+// The step of "step-00000250.h5"; -1 for other names, "step-250.h5" included.
 Index step_of(std::string_view name) {
   if (!name.starts_with("step-") || !name.ends_with(".h5")) return -1;
-  name = name.substr(5, name.size() - 8);
+  const std::string_view digits = name.substr(5, name.size() - 8);
   Index step = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  return error == std::errc{} && end == name.data() + name.size() ? step : -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  const bool number = error == std::errc{} && end == digits.data() + digits.size() && step >= 0;
+  return number && name == checkpoint_name(step) ? step : -1;
 }
+
+// Names in the folder of checkpoints that are neither a checkpoint's nor the program's own.
+std::vector<std::string> foreign_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : files::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool own = step_of(name) >= 0 || name == "latest.h5" || name == "best.h5" || name.ends_with(".tmp") ||
+                     name.find(set_aside_mark) != std::string::npos;
+    if (!own) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return files::is_regular_file(files::symlink_status(path, error));
+}
+
+class Search {
+ public:
+  explicit Search(std::string run_folder) : folder_(std::move(run_folder) + "/checkpoints/") {}
+
+  NewestCheckpoint run(const std::vector<Index>& steps) {
+    for (const Index step : steps) {
+      try_own(step);
+      if (newest_.checkpoint) break;
+    }
+    for (const std::string& name : foreign_names(folder_)) {
+      const bool wanted = !newest_.checkpoint && name.ends_with(".h5");
+      wanted ? try_other(name) : pass_over(name, "handgrad writes no file of this name");
+    }
+    if (!newest_.checkpoint) newest_.checkpoint = std::move(other_);
+    return std::move(newest_);
+  }
+
+ private:
+  void pass_over(const std::string& name, const std::string& reason) {
+    newest_.passed_over.push_back(fmt::format("{}{}: {}", folder_, name, reason));
+  }
+
+  std::optional<Checkpoint> load(const std::string& name) {
+    try {
+      return Checkpoint::load(folder_ + name);
+    } catch (const CheckpointError& error) {
+      std::string_view reason = error.what();  // it names the file
+      if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
+      newest_.passed_over.emplace_back(reason);
+      return std::nullopt;
+    }
+  }
+
+  void try_own(Index step) {
+    std::optional<Checkpoint> checkpoint = load(checkpoint_name(step));
+    if (!checkpoint) return;
+    if (checkpoint->loop().step == step) {
+      newest_.checkpoint = std::move(checkpoint);
+    } else {
+      pass_over(checkpoint_name(step), fmt::format("it is the checkpoint of step {}", checkpoint->loop().step));
+      keep_newer(std::move(*checkpoint));
+    }
+  }
+
+  void try_other(const std::string& name) {
+    std::optional<Checkpoint> checkpoint = load(name);
+    if (checkpoint) keep_newer(std::move(*checkpoint));
+  }
+
+  void keep_newer(Checkpoint checkpoint) {
+    if (!other_ || checkpoint.loop().step > other_->loop().step) other_ = std::move(checkpoint);
+  }
+
+  std::string folder_;
+  NewestCheckpoint newest_;
+  std::optional<Checkpoint> other_;
+};
 
 }  // namespace
 
@@ -42,16 +123,23 @@ std::vector<Index> checkpoint_steps(const std::string& run_folder) {
 }
 
 NewestCheckpoint newest_checkpoint(const std::string& run_folder) {
-  NewestCheckpoint newest;
-  for (const Index step : checkpoint_steps(run_folder)) {
-    try {
-      newest.checkpoint = Checkpoint::load(checkpoint_path(run_folder, step));
-      break;
-    } catch (const CheckpointError& error) {
-      newest.passed_over.emplace_back(error.what());
+  return Search(run_folder).run(checkpoint_steps(run_folder));
+}
+
+std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::string& run_folder, Index step) {
+  std::vector<std::string> paths;
+  for (const Index later : checkpoint_steps(run_folder)) {
+    if (later <= step) break;
+    const std::string path = checkpoint_path(run_folder, later);
+    std::error_code error;
+    std::string target = path + set_aside_mark;
+    for (int n = 2; files::exists(files::symlink_status(target, error)); ++n) {
+      target = fmt::format("{}{}-{}", path, set_aside_mark, n);
     }
+    rename_file(fs, path, target);
+    paths.push_back(target);
   }
-  return newest;
+  return paths;
 }
 
 FoundCheckpoint find_checkpoint(const std::string& path) {
@@ -80,8 +168,8 @@ void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index kee
     if (step > loop.step) continue;
     if (kept < keep) {
       ++kept;
-    } else if (step != loop.best_step) {
-      remove_file(fs, checkpoint_path(run_folder, step));
+    } else if (const std::string path = checkpoint_path(run_folder, step); step != loop.best_step && is_file(path)) {
+      remove_file(fs, path);
     }
   }
 }

@@ -156,6 +156,11 @@ void remove_file(FileSystem* fs, const std::string& path) {
   if (removed != -ENOENT) check(removed, "remove", path);
 }
 
+void rename_file(FileSystem* fs, const std::string& from, const std::string& to) {
+  check(retried([&] { return fs->rename(from, to); }), "rename", from);
+  check(retried([&] { return fs->sync_folder(folder_of(to)); }), "rename", from);
+}
+
 void remove_temporaries(FileSystem* fs, const std::string& folder) {
   for (const std::string& name : list_folder(fs, folder)) {
     if (is_temporary(name)) remove_file(fs, folder + "/" + name);

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "core/eigen.h"
+#include "core/signal_guard.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 #if defined(HANDGRAD_ONEDNN)
@@ -52,6 +53,7 @@ void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store
 template <class S>
 void multiply(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c) {
   assert(a.rows() == c.rows && b.cols() == c.cols && a.cols() == b.rows());
+  const ProductGuard guard({c.rows, c.cols, a.cols(), a.turn == Turn::yes, b.turn == Turn::yes, store == Store::add});
 #if defined(HANDGRAD_ONEDNN)
   if constexpr (std::is_same_v<S, float>) {
     multiply_with_onednn(a, b, scale, store, c);
@@ -87,6 +89,42 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
 }
 
 Index block_rows(Index time) { return (256 + time - 1) / time * time; }
+
+namespace {
+
+const char* instruction_set() {
+#if defined(HANDGRAD_ONEDNN)
+  switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_all:
+      return "all";
+    case dnnl_cpu_isa_sse41:
+      return "SSE4.1";
+    case dnnl_cpu_isa_avx:
+      return "AVX";
+    case dnnl_cpu_isa_avx2:
+    case dnnl_cpu_isa_avx2_vnni:
+      return "AVX2";
+    case dnnl_cpu_isa_avx512_mic:
+    case dnnl_cpu_isa_avx512_mic_4ops:
+    case dnnl_cpu_isa_avx512_core:
+    case dnnl_cpu_isa_avx512_core_vnni:
+    case dnnl_cpu_isa_avx512_core_bf16:
+      return "AVX-512";
+    default:
+      return "AVX-512 and later";
+  }
+#elif defined(__AVX512F__)
+  return "AVX-512";
+#elif defined(__AVX2__)
+  return "AVX2";
+#else
+  return "baseline";
+#endif
+}
+
+}  // namespace
+
+Numerics this_numerics() { return {numerics_version, gemm_kernel_name(), instruction_set()}; }
 
 const char* gemm_kernel_name() {
 #if defined(HANDGRAD_ONEDNN)

@@ -1,40 +1,44 @@
 #include "handgrad/core/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
+#include <vector>
+
+#include "core/float_environment.h"
+#include "core/signal_guard.h"
 
 namespace handgrad {
 namespace {
 
-// Flush-to-zero and denormals-are-zero for as long as it lives: a denormal costs up to a hundred times a normal number.
-class FlushDenormals {
- public:
-#if defined(__SSE__)
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040u); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
+// A forked child has the calling thread alone, but OpenMP still counts on the pool that its parent had: the first team
+// would wait for threads that do not exist. A child of a process with more than one thread therefore works alone.
+// Results do not depend on it.
+std::atomic<bool> threads_at_fork = false;
+std::atomic<bool> works_alone = false;
 
- private:
-  unsigned before_;
-#elif defined(__aarch64__)
-  FlushDenormals() {
-    asm volatile("mrs %0, fpcr" : "=r"(before_));
-    asm volatile("msr fpcr, %0" ::"r"(before_ | (std::uint64_t{1} << 24)));
-  }
-  ~FlushDenormals() { asm volatile("msr fpcr, %0" ::"r"(before_)); }
-
- private:
-  std::uint64_t before_;
-#endif
-};
+void before_fork() {
+  struct stat tasks {};
+  // A folder has two links and one more for each folder in it; /proc/self/task has a folder for each thread.
+  threads_at_fork = ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;
+}
+void in_child() {
+  if (threads_at_fork) works_alone = true;
+}
+[[maybe_unused]] const int fork_is_watched = ::pthread_atfork(before_fork, nullptr, in_child);
 
 void run_serially(Index tiles, detail::TileBody body, void* context) {
-  const FlushDenormals flush;
-  for (Index i = 0; i < tiles; ++i) body(context, i);
+  const FloatEnvironment environment;
+  const ProductRegion region;
+  for (Index i = 0; i < tiles; ++i) {
+    body(context, i);
+    ProductRegion::between_tiles();
+  }
 }
 
 }  // namespace
@@ -42,15 +46,16 @@ void run_serially(Index tiles, detail::TileBody body, void* context) {
 namespace detail {
 
 void run_tiles(Index tiles, TileBody body, void* context) {
-  const int threads = static_cast<int>(std::min<Index>(tiles, omp_get_max_threads()));
-  if (threads <= 1 || omp_in_parallel()) {
+  const int threads = static_cast<int>(std::min<Index>(tiles, thread_count()));
+  if (threads <= 1 || omp_in_parallel() || process_is_exiting()) {
     run_serially(tiles, body, context);
     return;
   }
   std::exception_ptr failure;
 #pragma omp parallel num_threads(threads)
   {
-    const FlushDenormals flush;
+    const FloatEnvironment environment;
+    const ProductRegion region;
 #pragma omp for schedule(dynamic, 1) nowait
     for (Index i = 0; i < tiles; ++i) {
       try {
@@ -59,6 +64,7 @@ void run_tiles(Index tiles, TileBody body, void* context) {
 #pragma omp critical(handgrad_tile_failure)
         if (!failure) failure = std::current_exception();
       }
+      ProductRegion::between_tiles();
     }
   }
   if (failure) std::rethrow_exception(failure);
@@ -66,9 +72,22 @@ void run_tiles(Index tiles, TileBody body, void* context) {
 
 }  // namespace detail
 
-int thread_count() { return omp_get_max_threads(); }
+int thread_count() { return works_alone ? 1 : std::min(omp_get_max_threads(), omp_get_thread_limit()); }
 
 int available_cores() { return omp_get_num_procs(); }
+
+void release_places() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> cores(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, cores.data());
+    for (const int core : cores) {
+      if (core >= 0 && core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &all);
+    }
+  }
+  if (CPU_COUNT(&all) > 0) ::sched_setaffinity(0, sizeof all, &all);
+}
 
 ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(std::max(1, threads)); }
 

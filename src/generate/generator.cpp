@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/float_environment.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/text/utf8.h"
 
@@ -24,6 +25,7 @@ void Generator::prompt(std::span<const TokenId> tokens) {
 }
 
 TokenId Generator::next() {
+  const FloatEnvironment environment;
   if (window_.empty()) throw DataError("generator: it has been given no prompt");
   const TokenId token = sample_token(logits_, options_, drawn_++);
   if (context_is_full()) {
@@ -40,6 +42,7 @@ TokenId Generator::next() {
 }
 
 void Generator::feed(std::span<const TokenId> tokens) {
+  const FloatEnvironment environment;
   tape_.reset();
   const Var<float> scores = model_.last_logits(tape_, {tokens}, {.cache = &cache_});
   logits_.assign(scores.view().data, scores.view().data + scores.size());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/float_environment.h"
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/core/errors.h"
@@ -23,6 +24,7 @@ namespace {
 // Position p: sin(p w_i) at feature 2i, cos(p w_i) at 2i + 1, w_i = 10000^(-2i/C) (Vaswani et al. 2017, section 3.5).
 template <class S>
 Tensor<S> sinusoid_table(Index positions, Index width) {
+  const FloatEnvironment environment;
   Tensor<S> table(Shape{positions, width});
   for (Index p = 0; p < positions; ++p) {
     for (Index c = 0; c < width; ++c) {
@@ -39,7 +41,7 @@ bool ends_with(const std::string& name, std::string_view end) { return name.ends
 }  // namespace
 
 template <class S>
-CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
+CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config) {
   if (config.vocab_size < 1) throw ConfigError("model.vocab_size: a model needs a vocabulary, got 0");
   embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model});
   if (config.position == PositionKind::learned) {
@@ -50,6 +52,7 @@ CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
   }
   final_norm_.emplace(store_, "final_norm", config.d_model, config.norm, config.bias, config.norm_eps);
   if (!config.tie_embeddings) head_ = store_.add("head/weight", {config.vocab_size, config.d_model});
+  if (!allocate) return;
   store_.allocate();
   if (config.position == PositionKind::rope) {
     rope_table_.emplace(config.d_model / config.n_heads, config.rope_theta, config.rope_pairing);
@@ -62,6 +65,7 @@ CausalLm<S>::CausalLm(const ModelConfig& config) : config_(config) {
 
 template <class S>
 void CausalLm<S>::initialise(std::uint64_t seed) {
+  const FloatEnvironment environment;
   constexpr double deviation = 0.02;
   const double residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.n_layers));
   std::uint32_t number = 0;

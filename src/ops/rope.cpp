@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/float_environment.h"
 #include "core/instantiate.h"
 #include "core/math.h"
 #include "handgrad/autograd/output.h"
@@ -24,6 +25,7 @@ RopeTable<S>::RopeTable(Index width, double theta, RopePairing pairing)
 template <class S>
 void RopeTable<S>::extend(Index positions) {
   if (positions <= positions_) return;
+  const FloatEnvironment environment;
   const Index pairs = width_ / 2;
   Buffer<S> cosines(checked_product(positions, pairs, "rope table")), sines(positions * pairs);
   for (Index p = 0; p < positions; ++p) {

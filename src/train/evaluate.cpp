@@ -7,6 +7,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/float_environment.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/text/windows.h"
 
@@ -17,9 +18,9 @@ struct Totals {
   LossSum loss;
   Index bytes = 0;
 
-  Evaluation result() const {
+  Evaluation result(bool complete = true) const {
     const double bits = loss.sum / std::numbers::ln2;
-    return {loss.mean(), bytes > 0 ? bits / static_cast<double>(bytes) : 0.0, loss.targets};
+    return {loss.mean(), bytes > 0 ? bits / static_cast<double>(bytes) : 0.0, loss.targets, complete};
   }
 };
 
@@ -30,8 +31,10 @@ void add_batch(const CausalLm<float>& model, const Tokenizer& tokenizer, const T
   totals.bytes += tokenizer.size_bytes(targets);
 }
 
-void add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                 std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals) {
+// False if the watch has ended it.
+bool add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
+                 std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals,
+                 const EvaluationWatch& watch) {
   const Index context = model.config().context, count = static_cast<Index>(starts.size());
   for (Index first = 0; first < count; first += batch_size) {
     const Index batch = std::min(batch_size, count - first);
@@ -39,7 +42,9 @@ void add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::
     fill_windows(tokens, starts.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch)), context,
                  inputs, targets);
     add_batch(model, tokenizer, {inputs, batch}, targets, tape, totals);
+    if (watch && !watch(first + batch, count)) return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -47,21 +52,24 @@ void add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                            std::span<const Index> starts, Index batch_size, Tape<float>& tape) {
+                            std::span<const Index> starts, Index batch_size, Tape<float>& tape,
+                            const EvaluationWatch& watch) {
+  const FloatEnvironment environment;
   Totals totals;
-  add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals);
-  return totals.result();
+  const bool complete = add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals, watch);
+  return totals.result(complete);
 }
 
 Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                        Index batch_size) {
+                        Index batch_size, const EvaluationWatch& watch) {
   const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
   if (count < 2) throw DataError(fmt::format("evaluation: a text of at least two tokens is needed, got {}", count));
+  const FloatEnvironment environment;
   Tape<float> tape(false);
   Totals totals;
   std::vector<Index> starts;
   for (Index start = 0; start + context < count; start += context) starts.push_back(start);
-  add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals);
+  if (!add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals, watch)) return totals.result(false);
   const auto rest = tokens.subspan(starts.size() * static_cast<std::size_t>(context));
   if (rest.size() > 1) {
     add_batch(model, tokenizer, {rest.first(rest.size() - 1)}, rest.subspan(1), tape, totals);

@@ -5,35 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/math.h"
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/io/container_writer.h"
+#include "train/metrics_log.h"
 
 namespace handgrad {
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// JSON has no NaN and no infinity: they become strings.
-Json number(double x) {
-  if (is_finite(x)) return x;
-  return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
-}
-
-double rounded(double x, double unit) { return std::round(x / unit) * unit; }
-
-bool row_is_kept(std::string_view line, Index last_step) {
-  const Json row = Json::parse(line, nullptr, false);
-  return row.is_object() && row.contains("step") && row["step"].is_number_integer() &&
-         row["step"].get<Index>() <= last_step;
-}
 
 // What the operation at fault had read, for `handgrad inspect` and h5py.
 void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteStep& failure) {
@@ -65,47 +46,73 @@ void refuse_later_checkpoints(const std::string& folder, Index step) {
                   newest.checkpoint->loop().step, step));
 }
 
+// Rewriting what is there already would need room on the disk for nothing.
+void write_config(FileSystem* fs, const std::string& path, const std::string& text) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error) && read_file(path) == text) return;
+  write_durably(fs, path, text);
+}
+
 }  // namespace
 
 Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
-    : trainer_(std::move(trainer)), folder_(folder), fs_(fs), started_(Clock::now()), logged_(started_) {
+    : trainer_(std::move(trainer)), folder_(folder), fs_(fs) {
   make_folders(fs_, folder_);
   lock_ = std::make_unique<RunLock>(folder_);
   make_folders(fs_, folder_ + "/checkpoints");
   refuse_later_checkpoints(folder_, trainer_.loop().step);
   remove_temporaries(fs_, folder_);
   remove_temporaries(fs_, folder_ + "/checkpoints");
-  write_durably(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));
-  metrics_ = std::make_unique<Appender>(fs_, folder_ + "/metrics.jsonl");
-  if (metrics_->size_bytes() > 0) {
-    const std::string rows = read_file(metrics_->path());
-    metrics_->truncate(kept_prefix(rows, [&](std::string_view row) { return row_is_kept(row, trainer_.loop().step); }));
-  }
-  logged_tokens_ = trainer_.loop().tokens;
+  set_aside_ = set_aside_later_checkpoints(fs_, folder_, trainer_.loop().step);
+  write_config(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));
+  log_ = std::make_unique<MetricsLog>(fs_, folder_ + "/metrics.jsonl", trainer_.loop());
   // A run that goes on in another folder has nothing there yet.
   std::error_code error;
-  if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error))
+  if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error)) {
     saved_step_ = trainer_.loop().step;
+    saved_pending_ = trainer_.loop().evaluation_pending;
+  }
 }
 
-StepReport Run::advance() {
+Run::Run(Run&&) noexcept = default;
+Run::~Run() = default;
+
+bool Run::done() const { return trainer_.done() && !trainer_.loop().evaluation_pending; }
+
+std::optional<StepReport> Run::advance(std::stop_token stop) {
+  if (trainer_.loop().evaluation_pending) {
+    evaluate(stop);
+    return std::nullopt;
+  }
   const Config& config = trainer_.config();
   const StepReport report = guarded_step();
-  const bool last = report.step >= config.train.steps;
-  const bool logged = last || report.skipped || report.step == 1 || report.step % config.log.every == 0;
-  if (logged) log_step(report);
-  if (report.health) log_health(report);
-  bool best = false;
-  if (last || report.step % config.eval.every == 0) {
-    const EvaluationReport evaluation = trainer_.evaluate();
-    log_evaluation(evaluation);
-    best = evaluation.is_best;
-    if (!logged && trainer_.done()) log_step(report);  // patience has run out: this was the last step
+  const LoopState& loop = trainer_.loop();
+  const bool last = report.step >= config.train.steps, evaluated = last || report.step % config.eval.every == 0;
+  // A step whose evaluation may end the run by patience may be the last, and is logged like the last.
+  const bool perhaps_last = evaluated && config.eval.patience > 0 && loop.evaluations_since_best + 1 >= config.eval.patience;
+  if (last || perhaps_last || report.skipped || report.step == 1 || report.step % config.log.every == 0) {
+    log_->add(report);
   }
+  if (report.health) log_->add_health(report);
   // Weights that give no finite update would be a poor place to go on from: a save that is due waits for one that do.
   save_due_ = save_due_ || report.step % config.checkpoint.every == 0;
-  if (best || trainer_.done() || (save_due_ && !report.skipped)) save();
+  const bool saved = last || (save_due_ && !report.skipped);
+  if (evaluated) {
+    // An evaluation may take long: what is due is saved before it begins, and once more with its result.
+    trainer_.postpone_evaluation();
+    if (saved) save();
+    evaluate(stop);
+  } else if (saved) {
+    save();
+  }
   return report;
+}
+
+void Run::evaluate(std::stop_token stop) {
+  const EvaluationReport report = trainer_.evaluate([&](Index, Index) { return !stop.stop_requested(); });
+  if (!report.validation.complete) return;
+  log_->add(report);
+  if (report.is_best || trainer_.done() || saved_step_ == report.step) save();
 }
 
 StepReport Run::guarded_step() {
@@ -122,8 +129,8 @@ StepReport Run::guarded_step() {
 
 void Run::save() {
   const LoopState& loop = trainer_.loop();
-  if (saved_step_ == loop.step) return;
-  metrics_->sync();
+  if (saved_step_ == loop.step && saved_pending_ == loop.evaluation_pending) return;
+  log_->sync();
   trainer_.save(checkpoint_path(folder_, loop.step), fs_);
   const std::string links = folder_ + "/checkpoints/";
   replace_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
@@ -131,43 +138,8 @@ void Run::save() {
   if (best) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
   retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop);
   saved_step_ = loop.step;
+  saved_pending_ = loop.evaluation_pending;
   save_due_ = false;
-}
-
-void Run::log_step(const StepReport& report) {
-  const double seconds = seconds_since(logged_);
-  const double rate = seconds > 0 ? static_cast<double>(report.tokens - logged_tokens_) / seconds : 0.0;
-  logged_ = Clock::now();
-  logged_tokens_ = report.tokens;
-  Json row;
-  row["step"] = report.step;
-  row["split"] = "train";
-  row["loss"] = number(report.loss);
-  row["lr"] = number(report.lr);
-  row["grad_norm"] = number(report.grad_norm);
-  row["tokens"] = report.tokens;
-  if (report.skipped) row["skipped"] = true;
-  row["tokens_per_s"] = rounded(rate, 1.0);
-  row["elapsed_s"] = rounded(seconds_since(started_), 1e-3);
-  metrics_->append(row.dump());
-}
-
-void Run::log_health(const StepReport& report) {
-  Json row;
-  row["step"] = report.step;
-  row["split"] = "health";
-  if (report.skipped) row["skipped"] = true;
-  for (const auto& [name, value] : report.health->figures()) row[name] = number(value);
-  metrics_->append(row.dump());
-}
-
-void Run::log_evaluation(const EvaluationReport& report) {
-  Json row;
-  row["step"] = report.step;
-  row["split"] = "val";
-  row["loss"] = number(report.validation.loss);
-  row["bits_per_byte"] = number(report.validation.bits_per_byte);
-  metrics_->append(row.dump());
 }
 
 void clear_run_folder(FileSystem* fs, const std::string& folder) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/float_environment.h"
 #include "core/math.h"
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
@@ -83,19 +84,11 @@ Config completed(Config config, const Tokenizer& tokenizer) {
   return resolve(std::move(config));
 }
 
-Index expected_memory_bytes(const Config& completed, Index parameters) {
-  const ModelConfig& m = completed.model;
-  const Index tokens = completed.train.batch_size * m.context;
-  const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
-  const Index rotated = m.position == PositionKind::rope ? (m.n_heads + m.n_kv_heads) * head : 0;
-  const Index ff = m.feed_forward == FeedForwardKind::swiglu ? 3 * m.d_ff : 2 * m.d_ff;
-  const Index scores = m.attention == AttentionKind::explicit_form ? 3 * m.n_heads * m.context : 0;
-  const Index per_layer = 5 * m.d_model + qkv + rotated + ff + scores;  // values that backward reads
-  const Index transient = 4 * m.d_model + 2 * m.d_ff + qkv;             // gradients on their way
-  const Index logits = std::min(tokens * m.vocab_size * 4, std::max(m.logits_budget_mb << 20, 512 * m.vocab_size * 4));
-  const Index watched = completed.log.health_every > 0 ? 1 : 0;  // the weights from before an update
-  const Index states = (completed.optimizer.name == OptimizerKind::adamw ? 4 : 3) + watched;
-  return 4 * states * parameters + 4 * tokens * (m.n_layers * per_layer + transient) + logits;
+double learning_rate(const Config& config, Index step) { return schedule_of(config).at(step); }
+
+bool is_done(const Config& config, const LoopState& loop) {
+  const bool out_of_patience = config.eval.patience > 0 && loop.evaluations_since_best >= config.eval.patience;
+  return loop.step >= config.train.steps || out_of_patience;
 }
 
 template <class S>
@@ -167,8 +160,7 @@ Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& 
 
 template <class S>
 bool Trainer<S>::done() const {
-  const bool out_of_patience = config_.eval.patience > 0 && loop_.evaluations_since_best >= config_.eval.patience;
-  return loop_.step >= config_.train.steps || out_of_patience;
+  return is_done(config_, loop_);
 }
 
 template <class S>
@@ -199,6 +191,14 @@ void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
 
 template <class S>
 StepReport Trainer<S>::step() {
+  const StepReport report = update();
+  for (TrainObserver* observer : observers_) observer->on_step(report);
+  return report;
+}
+
+template <class S>
+StepReport Trainer<S>::update() {
+  const FloatEnvironment environment;
   ParameterStore<S>& store = model_.store();
   std::optional<Monitor<S>> health;
   const Index health_every = config_.log.health_every;
@@ -218,9 +218,9 @@ StepReport Trainer<S>::step() {
     ++loop_.skipped_in_row;
   }
   ++loop_.step;
+  loop_.evaluation_pending = false;
   StepReport report{loop_.step, loss.mean(), lr, norm, loop_.tokens, !trouble.empty(), {}};
   if (health) report.health = health->report();
-  for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
 }
 
@@ -253,11 +253,17 @@ void Trainer<S>::refuse_step(const std::string& trouble) {
 }
 
 template <class S>
-EvaluationReport Trainer<S>::evaluate() {
+EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
   EvaluationReport report;
   report.step = loop_.step;
+  const EvaluationWatch told = [&](Index done, Index total) {
+    for (TrainObserver* observer : observers_) observer->on_evaluating(done, total);
+    return !watch || watch(done, total);
+  };
   report.validation = evaluate_windows(model_, source_.tokenizer(), source_.validation(), evaluation_starts_,
-                                       config_.train.batch_size, evaluation_tape_);
+                                       config_.train.batch_size, evaluation_tape_, told);
+  if (!report.validation.complete) return report;
+  loop_.evaluation_pending = false;
   report.is_best = note_evaluation(loop_, report.validation.loss);
   for (TrainObserver* observer : observers_) observer->on_evaluation(report);
   return report;

@@ -78,7 +78,7 @@ TEST(TrainCommand, resumed_is_never_stopped_whatever_the_threads) {
   EXPECT_EQ(line.read(checkpoint("c", 6)), line.read(checkpoint("a", 6)));
 }
 
-TEST(TrainCommand, starts_again_where_nothing_is_whole) {
+TEST(TrainCommand, goes_on_from_what_is_whole_and_begins_nothing_anew_over_what_is_not) {
   CommandLine line;
   line.prepare();
   ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
@@ -86,17 +86,24 @@ TEST(TrainCommand, starts_again_where_nothing_is_whole) {
   line.write(six, good.substr(0, 1000));
   Outcome outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.err,
-            "note: passed over cannot load runs/tiny/checkpoints/step-00000006.h5: it is truncated: only "
-            "1000 bytes are there\n");
+  EXPECT_EQ(outcome.err, "note: passed over " + six +
+                             ": it is truncated: only 1000 bytes are there\nnote: renamed to " + six + ".set-aside\n");
   EXPECT_NE(outcome.out.find("\ngoing on after step 3\n"), std::string::npos);
-  EXPECT_EQ(line.read(six), good);
+  EXPECT_TRUE(line.read(six) == good);
+  EXPECT_TRUE(line.read(six + ".set-aside") == good.substr(0, 1000)) << "what cannot be read is kept";
   line.write(six, "");
   line.write(three, "");
+  const std::string before = line.everything();
   outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_NE(outcome.err.find("note: no checkpoint is whole; starting from the beginning\n"), std::string::npos);
-  EXPECT_EQ(line.read(six), good);
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_NE(outcome.err.find("error: runs/tiny: none of its checkpoints can be read; handgrad inspect --reseal FILE "
+                             "accepts one that another program has edited; train --overwrite begins anew and removes "
+                             "them\n"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_TRUE(line.everything() == before);
+  EXPECT_EQ(line.run({"train", "tiny.toml", "--overwrite"}).exit_code, 0) << "when asked";
+  EXPECT_TRUE(line.read(six) == good);
 }
 
 TEST(TrainCommand, fine_tunes) {

@@ -30,6 +30,7 @@ void become(const Launch& launch) {
     const std::size_t equals = entry.find('=');
     ::setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
   }
+  for (const int signal : launch.ignored_signals) ::signal(signal, SIG_IGN);
   if (launch.largest_file_bytes >= 0) {
     const rlimit limit = {static_cast<rlim_t>(launch.largest_file_bytes),
                           static_cast<rlim_t>(launch.largest_file_bytes)};

@@ -23,6 +23,7 @@ struct Launch {
   std::string input;                     ///< Standard input.
   std::vector<std::string> environment;  ///< NAME=VALUE
   long largest_file_bytes = -1;          ///< RLIMIT_FSIZE
+  std::vector<int> ignored_signals;      ///< SIG_IGN when the program starts.
   bool ordinary_user = false;            ///< Give up root's rights, if this process has them.
 };
 

@@ -135,36 +135,32 @@ TEST_F(RunTest, keeps_a_best_that_is_old) {
   }
 }
 
-// Files of later steps were passed over as damaged: they must not push out what is whole.
-TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept) {
+// Files of later steps were passed over: they must neither push out what is whole nor be replaced.
+TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   const TemporaryFolder folder;
   Config config = tiny_config();
-  config.checkpoint.every = 1, config.checkpoint.keep = 1, config.eval.every = 100;
+  config.checkpoint.every = 1, config.checkpoint.keep = 2, config.eval.every = 100;
   {
     TrainingRun run(new_trainer(config), folder / "run");
     for (int i = 0; i < 4; ++i) run.advance();
-    files::copy(checkpoint_path(run.folder(), 4), checkpoint_path(run.folder(), 3));
-  }
-  Config three = config;
-  {
-    auto trainer = new_trainer(config);
-    test::train_to(trainer, 3);
-    trainer.save(checkpoint_path(folder / "run", 3));
   }
   files::resize_file(checkpoint_path(folder / "run", 4), 1000);
+  files::create_directory(checkpoint_path(folder / "run", 7));
   const FoundCheckpoint found = find_checkpoint(folder / "run");
   EXPECT_EQ(found.checkpoint.loop().step, 3);
-  EXPECT_EQ(found.passed_over.size(), 1u);
+  EXPECT_EQ(found.passed_over.size(), 2u);
   Config longer = config;
-  longer.checkpoint.every = 100;
+  longer.checkpoint.every = 100, longer.checkpoint.keep = 1;
   TrainingRun run(resumed_trainer(folder / "run", longer), folder / "run");
-  LoopState loop = run.trainer().loop();
-  retain_checkpoints(posix_files(), folder / "run", 1, loop);
-  EXPECT_EQ(checkpoint_steps(folder / "run"), (std::vector<Index>{4, 3}));
+  const std::string four = checkpoint_path(folder / "run", 4) + ".set-aside";
+  EXPECT_EQ(run.set_aside(), (Names{checkpoint_path(folder / "run", 7) + ".set-aside", four}));
+  EXPECT_EQ(files::file_size(four), 1000u);
+  EXPECT_EQ(checkpoint_steps(folder / "run"), std::vector<Index>{3});
   run.advance();
   run.save();  // step 4 again, and whole
   EXPECT_EQ(checkpoint_steps(folder / "run"), std::vector<Index>{4});
   EXPECT_EQ(find_checkpoint(folder / "run").passed_over, Names{});
+  EXPECT_EQ(files::file_size(four), 1000u);
 }
 
 TEST_F(RunTest, is_the_same_run_after_any_stop) {

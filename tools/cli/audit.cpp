@@ -16,6 +16,7 @@
 #include "handgrad/config/validate.h"
 #include "handgrad/core/random.h"
 #include "handgrad/text/windows.h"
+#include "handgrad/train/memory.h"
 #include "handgrad/train/trainer.h"
 #include "numbers.h"
 #include "progress.h"
@@ -144,12 +145,14 @@ int run_audit(const Arguments& arguments) {
              json_only = parsed.values.count("json") > 0 && parsed.values["json"].as<std::string>().empty();
   const auto start = std::chrono::steady_clock::now();
   const Material m = material_of(config.config, parsed.values.count("random") > 0, sequences, length);
+  const Index memory = estimate_audit_memory(m.model);
+  require_memory(memory, "smaller model.d_model, model.n_layers or model.vocab_size");
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
     const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}\n", path, counted(sequences, "sequence"), m.length,
+    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"), m.length,
                parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
-               m.model.vocab_size);
+               m.model.vocab_size, megabytes(memory));
     std::fflush(stdout);
   }
   AuditReport report;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/core/output_file.h"
@@ -113,9 +114,25 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
   }
 }
 
+bool is_thread_list(std::string_view text) {
+  bool digits = false, positive = false;
+  for (const char c : text) {
+    if (c == ',' ? !positive : c < '0' || c > '9') return false;
+    digits = c != ',';
+    positive = digits && (positive || c != '0');
+  }
+  return digits && positive;
+}
+
 int wanted_threads(const cxxopts::ParseResult& values) {
-  if (values.count("threads") == 0) return std::getenv("OMP_NUM_THREADS") ? thread_count() : available_cores();
-  return static_cast<int>(read_integer("--threads", values["threads"].as<std::string>(), 1, 1024));
+  constexpr int most = 1024;
+  if (values.count("threads") > 0) {
+    return static_cast<int>(read_integer("--threads", values["threads"].as<std::string>(), 1, most));
+  }
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text != nullptr && is_thread_list(text) ? thread_count() : available_cores();
+  if (threads > most) throw UsageError(fmt::format("OMP_NUM_THREADS: expected 1 to {}, got {}", most, threads));
+  return threads;
 }
 
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what) {
@@ -137,6 +154,6 @@ std::string counted(Index count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void note(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+void note(const std::string& text) { say_error(text + "\n"); }
 
 }  // namespace handgrad::cli

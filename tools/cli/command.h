@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 // A comma in an option's value is a comma: no option takes a list.
@@ -13,7 +14,15 @@
 namespace handgrad::cli {
 
 /// Exit codes of the program.
-enum ExitCode { done = 0, check_failed = 1, usage = 2, non_finite = 3, files_and_data = 4, out_of_memory = 5 };
+enum ExitCode {
+  done = 0,
+  check_failed = 1,
+  usage = 2,
+  non_finite = 3,
+  files_and_data = 4,
+  out_of_memory = 5,
+  reader_gone = 141  // as if SIGPIPE had ended the program
+};
 
 /// A wrong command line.
 class UsageError : public Error {
@@ -45,6 +54,9 @@ Parsed parse(cxxopts::Options& options, const std::string& command, const Argume
 
 /// The number of threads to use: --threads, else OMP_NUM_THREADS, else the cores allowed. Throws UsageError.
 int wanted_threads(const cxxopts::ParseResult& values);
+
+/// Is it what OMP_NUM_THREADS takes: numbers above 0 with commas between them?
+bool is_thread_list(std::string_view text);
 
 /// The one positional argument, or UsageError.
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what);

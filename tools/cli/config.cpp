@@ -1,28 +1,16 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "command.h"
 #include "config_path.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
+#include "handgrad/train/memory.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad::cli {
 namespace {
-
-// Every block has the same shapes: two small models tell the size of one of any depth.
-Index count_parameters(ModelConfig model) {
-  const Index layers = model.n_layers;
-  const auto count = [&model](Index depth) {
-    model.n_layers = depth;
-    return CausalLm<float>(model).store().scalar_count();
-  };
-  const Index one = count(1);
-  return layers == 1 ? one : one + (layers - 1) * (count(2) - one);
-}
 
 // What a run of the config amounts to, as TOML comments. The vocabulary is the config's or its text's.
 std::string facts(const Config& config) {
@@ -34,14 +22,18 @@ std::string facts(const Config& config) {
   Config resolved = resolve(config);
   if (resolved.model.vocab_size == 0 && config.tokenizer.kind == TokenizerKind::byte) resolved.model.vocab_size = 256;
   try {
+    Index text_bytes = 0, text_tokens = 0;
     if (resolved.model.vocab_size == 0) {
       const DataSource source = DataSource::load(config);
       for (const std::string& line : source.report()) text += fmt::format("# {}\n", escaped(line));
       resolved = completed(config, source.tokenizer());
+      text_bytes = source.text_bytes();
+      text_tokens = source.token_count();
     }
-    const Index parameters = count_parameters(resolved.model);
-    return text + fmt::format("# {} parameters, about {:.0f} MB of memory to train\n", parameters,
-                              std::ceil(static_cast<double>(expected_memory_bytes(resolved, parameters)) / 1e6));
+    return text + fmt::format("# {} parameters, about {} of memory to train{}\n",
+                              CausalLm<float>::count_parameters(resolved.model),
+                              megabytes(estimate_memory(resolved, text_bytes, text_tokens).peak()),
+                              text_tokens == 0 ? ", the text not counted" : "");
   } catch (const Error& error) {
     return text + fmt::format("# parameters and memory are not known: {}\n", escaped(error.what()));
   }

@@ -170,19 +170,19 @@ int run_generate(const Arguments& arguments) {
   note_choice(found, path, is_quiet(parsed.values));
   const CausalLm<float> model = found.checkpoint.model<float>();
   const Index context = model.config().context;
-  const StopSignals signals;
+  const StopRequest stop(StopRequest::Acknowledge::silently);
   const auto prompt_tokens =
       static_cast<Index>(encode_prompt(tokenizer, prompt, context, is_quiet(parsed.values)).size());
   const Output output(parsed.values.count("raw") > 0);
   if (parsed.values.count("prompt") > 0) output.write(prompt);
   const Index drawn = generate_text(model, tokenizer, prompt, text, [&](std::string_view piece) {
-    return output.write(piece) && StopSignals::received() == 0;
+    return output.write(piece) && StopRequest::received() == 0;
   });
   fmt::print("\n");
   if (!is_quiet(parsed.values) && text.stop_at_context && drawn < text.tokens && prompt_tokens + drawn >= context) {
     note(fmt::format("note: the context of {} is full", counted(context, "token")));
   }
-  return StopSignals::received() == 0 ? 0 : 128 + StopSignals::received();
+  return StopRequest::received() == 0 ? 0 : 128 + StopRequest::received();
 }
 
 }  // namespace handgrad::cli

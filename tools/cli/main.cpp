@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +12,12 @@
 #include <system_error>
 
 #include "command.h"
+#include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
+#include "handgrad/core/files.h"
+#include "signals.h"
+#include "terminal.h"
 
 namespace handgrad::cli {
 namespace {
@@ -31,8 +37,9 @@ usage: handgrad COMMAND [ARGUMENT]...
   config check FILE      what a config resolves to
 
 handgrad COMMAND --help tells more; handgrad --version, the version. CHECKPOINT is a file, a link or a run folder.
-Exit codes: 0 done, 1 a check said no, 2 usage or config, 3 a number was not finite, 4 files and data, 5 out of memory,
-130/143 stopped by a signal with a checkpoint written.
+Exit codes: 0 done; 1 a check failed; 2 usage or config; 3 a number was not finite; 4 files and data; 5 out of memory;
+129/130/138/143 stopped by SIGHUP/SIGINT/SIGUSR1/SIGTERM, a training run with a checkpoint written; 141 done, but the
+reader of standard output had gone.
 )";
 
 struct Command {
@@ -69,17 +76,21 @@ int dispatch(const Arguments& arguments) {
 }
 
 int fail(const std::string& message, int code) {
-  fmt::print(stderr, "error: {}\n", message);
+  say_error(fmt::format("{}error: {}\n", erase_line(STDERR_FILENO), message));
   return code;
+}
+
+// Standard output that fails is an error of its own, but for a reader that has gone: that is how `| head` ends.
+int output_failed(int error) {
+  if (error == EPIPE) return reader_gone;
+  return fail(fmt::format("cannot write to standard output: {}", describe_errno(error)), files_and_data);
 }
 
 int run(const Arguments& arguments) {
   try {
     const int code = dispatch(arguments);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return fail("cannot write to standard output", files_and_data);
-    }
-    return code;
+    const int error = standard_output_error();
+    return error == 0 || code != done ? code : output_failed(error);
   } catch (const NonFiniteError& error) {
     return fail(error.what(), non_finite);
   } catch (const DataError& error) {
@@ -90,8 +101,8 @@ int run(const Arguments& arguments) {
     return fail(error.what(), out_of_memory);
   } catch (const Error& error) {  // usage, config, ranges, shapes
     return fail(error.what(), usage);
-  } catch (const std::system_error& error) {  // standard output, most likely: closed, or its disk full
-    return fail(error.what(), files_and_data);
+  } catch (const std::system_error& error) {  // thrown by fmt::print
+    return output_failed(error.code().value());
   } catch (const std::bad_alloc&) {
     return fail("memory: an allocation failed", out_of_memory);
   } catch (const std::exception& error) {  // of a library that we use
@@ -99,27 +110,41 @@ int run(const Arguments& arguments) {
   }
 }
 
+// libgomp complains of a malformed number each time that it is loaded.
+void drop_malformed_thread_count() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (text != nullptr && !is_thread_list(text)) unsetenv("OMP_NUM_THREADS");
+}
+
 // By default a thread of a team that waits for the others spins for many milliseconds, longer than a time slice: where
 // other programs use the cores, too, a spinning thread may then keep the very thread that it waits for from running,
 // and training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded
 // again.
 void spin_briefly(char** argv) {
-  // Who says how threads wait, or binds them to cores (which holds for what is loaded next, too), is left alone.
-  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"}) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name)) return;
   }
+  // Without an interpreter's address the dynamic loader was started by hand, and /proc/self/exe is the loader.
+  if (getauxval(AT_BASE) == 0) return;
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return;
+  drop_malformed_thread_count();
+  release_places();
   setenv("GOMP_SPINCOUNT", "2000", 1);
-  execv(self.c_str(), argv);  // returns only if it fails: then the default will have to do
+  execv(self.c_str(), argv);  // returns only if it fails: then the default remains
 }
 
 }  // namespace
 }  // namespace handgrad::cli
 
 int main(int argc, char** argv) {
-  handgrad::cli::spin_briefly(argv);
-  // A file that would grow beyond a limit is then an error of the write, and not the end.
+  using namespace handgrad::cli;
+  if (argc > 0) spin_briefly(argv);
+  open_standard_streams();
+  watch_signals();
+  // A file that would grow beyond a limit, and a pipe whose reader has gone, are then errors of the write.
   std::signal(SIGXFSZ, SIG_IGN);
-  return handgrad::cli::run({argv + 1, argv + argc});
+  std::signal(SIGPIPE, SIG_IGN);
+  return run({argv + std::min(argc, 1), argv + argc});
 }

@@ -11,6 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "console.h"
+#include "signals.h"
+
 namespace handgrad::cli {
 namespace {
 
@@ -136,8 +139,7 @@ void Progress::draw() {
   if (quiet_ || !draws_ || window_.empty()) return;
   // The last column stays free: some terminals go to the next line once it is written.
   const std::string text = bar(terminal_width() - 1);
-  fmt::print("{}{}", clearing(), text);
-  std::fflush(stdout);
+  say(clearing() + text);
   drawn_at_ = Clock::now();
   drawn_columns_ = text.size();
 }
@@ -151,16 +153,14 @@ std::string Progress::clearing() const {
 
 void Progress::clear_bar() {
   if (drawn_columns_ == 0) return;
-  fmt::print("{}", clearing());
-  std::fflush(stdout);
+  say(clearing());
   drawn_columns_ = 0;
 }
 
 void Progress::print_line(const std::string& text) {
   if (quiet_) return;
   clear_bar();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  say(text + "\n");
 }
 
 void Progress::line(const std::string& text) {
@@ -195,6 +195,12 @@ void Progress::on_step(const StepReport& report) {
   if (due || !busy_.empty()) draw();
 }
 
+void Progress::on_evaluating(Index done, Index total) {
+  busy_ = fmt::format("evaluating {:.0f} %", 100.0 * static_cast<double>(done) / static_cast<double>(total));
+  const bool due = std::chrono::duration<double>(Clock::now() - drawn_at_).count() >= redraw_interval_s;
+  if (due) draw();
+}
+
 void Progress::on_evaluation(const EvaluationReport& report) {
   other_s_ += since_mark();
   busy_.clear();
@@ -204,7 +210,9 @@ void Progress::on_evaluation(const EvaluationReport& report) {
 
 void Progress::on_save(const SaveReport& report) {
   other_s_ += since_mark();
-  line(fmt::format("saved step {}", report.step));
+  StopRequest::note_saved(report.step);
+  // A step that is saved before its evaluation is saved again with the result: one line says both.
+  if (std::exchange(saved_step_, report.step) != report.step) line(fmt::format("saved step {}", report.step));
 }
 
 }  // namespace handgrad::cli

@@ -17,6 +17,7 @@ class Progress final : public TrainObserver {
   ~Progress() override;
 
   void on_step(const StepReport& report) override;
+  void on_evaluating(Index done, Index total) override;
   void on_evaluation(const EvaluationReport& report) override;
   void on_save(const SaveReport& report) override;
   /// A line of its own, above the bar.
@@ -50,7 +51,7 @@ class Progress final : public TrainObserver {
   bool quiet_, draws_;
   std::size_t drawn_columns_ = 0;  // 0: no bar is on the terminal
   Clock::time_point mark_, drawn_at_{};
-  Index first_step_;
+  Index first_step_, saved_step_ = -1;
   double active_s_ = 0.0, other_s_ = 0.0;  // in steps; in evaluations, samples and saves
   std::deque<Sample> window_;              // the latest steps, from which rates are counted
   StepReport last_;

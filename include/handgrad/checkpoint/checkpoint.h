@@ -7,6 +7,7 @@
 #include "handgrad/checkpoint/loop_state.h"
 #include "handgrad/config/config.h"
 #include "handgrad/core/files.h"
+#include "handgrad/core/gemm.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
@@ -27,7 +28,7 @@ struct CheckpointSource {
 
 /// Writes a sealed checkpoint, durably:
 ///   /model/<parameter>, /optimizer/<parameter>/<m, v or velocity>, /tokenizer/code_points, /config (TOML text),
-///   attributes of "/loop", "/tokenizer", "/data" and "/" (version, gemm kernel).
+///   attributes of "/loop", "/tokenizer", "/data" and "/" (version, numerics, gemm kernel, instruction set).
 /// Throws NonFiniteError, naming the tensor, if a weight or moment is not finite: such a state is never stored.
 /// Throws DataError if the disk says no; the file that stood there is then as it was.
 template <class S>
@@ -45,6 +46,8 @@ class Checkpoint {
   std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
   std::uint64_t data_fingerprint() const { return data_fingerprint_; }
   const Container& container() const { return container_; }
+  /// What computed the stored run. Where it differs from this_numerics(), a resumed run has other bits.
+  const Numerics& numerics() const { return numerics_; }
 
   /// A model of the stored config with the stored weights. Throws CheckpointError if tensors are missing, unknown or of
   /// another shape (all of them named), or hold a number that is not finite.
@@ -65,6 +68,7 @@ class Checkpoint {
   LoopState loop_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::uint64_t data_fingerprint_ = 0;
+  Numerics numerics_;
 };
 
 }  // namespace handgrad

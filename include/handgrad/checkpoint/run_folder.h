@@ -18,7 +18,7 @@ namespace handgrad {
 /// "step-00000250.h5"
 std::string checkpoint_name(Index step);
 
-/// Steps of the checkpoint files in a run folder, newest first. Empty if there is no such folder.
+/// Steps of the files in a run folder that have a checkpoint's name, newest first. Empty if there is no such folder.
 std::vector<Index> checkpoint_steps(const std::string& run_folder);
 
 /// Path of a step's checkpoint.
@@ -30,7 +30,9 @@ struct FoundCheckpoint {
   std::vector<std::string> passed_over;
 };
 
-/// The newest checkpoint of a run folder that is whole; nullopt if there is none.
+/// The newest checkpoint of a run folder that is whole; nullopt if there is none. The run's own files come first: the
+/// step of the name is that of the content. Only without one of them are files taken that carry another name or step
+/// (copies that people or synchronising programs made). Whatever is not taken is named in `passed_over`.
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;
   std::vector<std::string> passed_over;
@@ -45,9 +47,12 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 /// alone may be somebody's own.
 bool is_run_folder(const std::string& folder);
 
+/// Renames what has the name of a checkpoint of a later step than `step`, so that the run neither replaces nor counts it:
+/// damaged files, copies under a wrong number, folders. Returns the new paths. Throws DataError.
+std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::string& run_folder, Index step);
+
 /// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps
-/// are what a resumed run has passed over as damaged: they neither count nor go, and are replaced when their step
-/// comes.
+/// neither count nor are removed.
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop);
 
 }  // namespace handgrad

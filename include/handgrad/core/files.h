@@ -65,6 +65,9 @@ std::vector<std::string> list_folder(FileSystem* fs, const std::string& folder);
 /// Removes a file or a link; one that is absent already will do. Throws DataError.
 void remove_file(FileSystem* fs, const std::string& path);
 
+/// Renames within a file system, durably, replacing a file of the new name. Throws DataError.
+void rename_file(FileSystem* fs, const std::string& from, const std::string& to);
+
 /// Removes what a killed process's writes left in a folder. Only for the folder's one writer.
 void remove_temporaries(FileSystem* fs, const std::string& folder);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "handgrad/core/views.h"
 
 namespace handgrad {
@@ -46,6 +48,18 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
 /// Rows of a block of whole sequences: the unit in which gradients are summed, so that splitting a batch at multiples
 /// of it changes no bit. A block is ceil(256 / time) sequences of `time` rows each.
 Index block_rows(Index time);
+
+/// Raised by every change of this program that changes the bits of training.
+inline constexpr int numerics_version = 1;
+
+/// What decides the bits of training beside config, seed and data: threads and the split of a batch do not.
+struct Numerics {
+  int version = numerics_version;
+  std::string gemm;          ///< gemm_kernel_name()
+  std::string instructions;  ///< The set that it uses on this machine, "AVX2"; empty in files that do not say.
+  bool operator==(const Numerics&) const = default;
+};
+Numerics this_numerics();
 
 /// What multiplies float matrices, for example "oneDNN 2.6.3"; `multiply` of other scalars is Eigen's.
 const char* gemm_kernel_name();

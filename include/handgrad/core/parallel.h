@@ -14,8 +14,10 @@ void run_tiles(Index tiles, TileBody body, void* context);
 
 /// Calls body(0) .. body(tiles - 1), each once, on the threads of the caller's team. Which thread takes a tile, and
 /// when, is open: a tile must write nothing that another one touches, and results may depend on the tile alone.
-/// Denormals are flushed to zero inside, on every thread, and each thread's own setting is restored at the end. The
-/// first exception of a tile is thrown again here. Inside a tile it runs serially.
+/// Inside, every thread rounds to nearest and flushes denormals to zero; its own setting is restored at the end. While a
+/// thread multiplies matrices, asynchronous signals are blocked on it; its mask is restored at the end. The first
+/// exception of a tile is thrown again here. Inside a tile, and in a forked child of a process with several threads, it
+/// runs serially.
 template <class F>
 void parallel_tiles(Index tiles, F&& body) {
   using Body = std::remove_reference_t<F>;
@@ -40,6 +42,9 @@ inline constexpr Index elementwise_tile = 16384;
 int thread_count();
 /// Cores that this process may use.
 int available_cores();
+/// Lets the calling thread run on the cores of all OpenMP places. With OMP_PROC_BIND the first thread is bound to one
+/// place when the program is loaded, and a program started in its stead would see that place only.
+void release_places();
 
 /// Sets the calling thread's number of threads for as long as it lives. Results do not depend on it.
 class ThreadScope {

@@ -26,7 +26,8 @@ namespace handgrad {
 enum class ElementType : std::uint8_t { float32 = 1, float64 = 2, int64 = 3, uint32 = 4, uint8 = 5 };
 
 /// The newest container format that this program reads, and the one that it writes.
-inline constexpr std::uint32_t container_format = 1;
+/// Format 2 added what a checkpoint says of an evaluation still to come and of the numbers' origin.
+inline constexpr std::uint32_t container_format = 2;
 
 inline constexpr std::size_t largest_rank = 8;
 inline constexpr std::size_t longest_path = 1024;

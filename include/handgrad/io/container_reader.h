@@ -54,6 +54,12 @@ class Container {
     return std::get<T>(*value);
   }
 
+  /// The same, or `absent` where there is no such attribute: files of older formats lack some.
+  template <class T>
+  T attribute_or(std::string_view group, std::string_view attribute_name, T absent) const {
+    return find_attribute(group, attribute_name) == nullptr ? absent : attribute<T>(group, attribute_name);
+  }
+
  private:
   Container() = default;
   const DatasetEntry& required(std::string_view path, ElementType type) const;

@@ -32,7 +32,9 @@ template <class S>
 class CausalLm {
  public:
   /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
-  explicit CausalLm(const ModelConfig& config);
+  explicit CausalLm(const ModelConfig& config) : CausalLm(config, true) {}
+  /// Parameters of such a model, without making it.
+  static Index count_parameters(const ModelConfig& config) { return CausalLm(config, false).store().scalar_count(); }
 
   /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,
   /// biases 0; a function of the seed and the parameters' order. Source: Radford et al. 2019, section 2.3.
@@ -59,6 +61,7 @@ class CausalLm {
   Index product_elements() const;
 
  private:
+  CausalLm(const ModelConfig& config, bool allocate);
   Var<S> embed(const Context<S>& context, const TokenBatch& batch) const;
   Var<S> head_weight(Tape<S>& tape) const;
 

@@ -32,6 +32,10 @@ class DataSource {
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   std::span<const TokenId> train() const { return train_; }
   std::span<const TokenId> validation() const { return validation_; }
+  /// Tokens of both parts.
+  Index token_count() const { return static_cast<Index>(train_.size() + validation_.size()); }
+  /// Bytes of the text that the tokens came from.
+  Index text_bytes() const { return text_bytes_; }
   /// A hash of both parts: a run goes on only with the text that it began with.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
@@ -42,6 +46,7 @@ class DataSource {
   std::shared_ptr<const std::vector<TokenId>> tokens_, validation_tokens_;
   std::span<const TokenId> train_, validation_;
   std::uint64_t fingerprint_ = 0;
+  Index text_bytes_ = 0;
   std::vector<std::string> report_;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,41 +11,50 @@
 
 namespace handgrad {
 
+class MetricsLog;
+
 /// A trainer with a run folder (checkpoint/run_folder.h): logs, evaluates and saves as the config says.
 ///
 ///   Run run(Trainer<float>(config, source), "runs/mine");
-///   while (!run.done() && !stop) run.advance();
-///   if (stop) run.save();
+///   while (!run.done() && !stop.stop_requested()) run.advance(stop);
+///   run.save();
 class Run {
  public:
-  /// Takes the folder: makes it if need be, locks it, writes config.toml, cuts metrics.jsonl back to the trainer's
-  /// step. Throws DataError if another process holds it or has trained it further, or the disk says no.
+  /// Takes the folder: creates it if needed, locks it, writes config.toml, cuts metrics.jsonl back to the trainer's
+  /// step, and renames checkpoint files of later steps, which the trainer has passed over, out of the way. Throws
+  /// DataError if another process holds the folder or has trained it further, or if writing fails.
   Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs = posix_files());
+  Run(Run&&) noexcept;
+  ~Run();
 
   Trainer<float>& trainer() { return trainer_; }
+  const Trainer<float>& trainer() const { return trainer_; }
   const std::string& folder() const { return folder_; }
-  bool done() const { return trainer_.done(); }
-  /// One step, and what is due after it: a row of metrics, an evaluation, a checkpoint. After the last step both are.
-  /// When it throws NonFiniteStep, what the operation at fault had read lies in nonfinite-step-N.h5.
-  StepReport advance();
+  /// New names of the checkpoint files that were renamed.
+  const std::vector<std::string>& set_aside() const { return set_aside_; }
+  /// True after the last step and its evaluation.
+  bool done() const;
+  /// One step, and what is due after it: a row of metrics, a checkpoint, an evaluation. After the last step both are. A
+  /// checkpoint that is due is written before the evaluation begins, and again with its result. A stop request ends the
+  /// evaluation early; a run that is saved then evaluates first when it is resumed: that call does nothing else and
+  /// returns nullopt. When it throws NonFiniteStep, the inputs of the operation at fault are in nonfinite-step-N.h5.
+  std::optional<StepReport> advance(std::stop_token stop = {});
   /// Writes a checkpoint now, if this step has none: metrics, file, links, retention, in this order, each durable.
   void save();
 
  private:
   StepReport guarded_step();
-  void log_step(const StepReport& report);
-  void log_health(const StepReport& report);
-  void log_evaluation(const EvaluationReport& report);
+  void evaluate(std::stop_token stop);
 
   Trainer<float> trainer_;
   std::string folder_;
   FileSystem* fs_;
   std::unique_ptr<RunLock> lock_;
-  std::unique_ptr<Appender> metrics_;
+  std::unique_ptr<MetricsLog> log_;
+  std::vector<std::string> set_aside_;
   Index saved_step_ = -1;
+  bool saved_pending_ = false;  // that file was written before its evaluation
   bool save_due_ = false;
-  Index logged_tokens_ = 0;
-  std::chrono::steady_clock::time_point started_, logged_;
 };
 
 /// Removes what a run has written to its folder (config, metrics, checkpoints), so that a new one can begin. Other

@@ -63,6 +63,8 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
+  /// During an evaluation, after each batch: windows read, of how many.
+  virtual void on_evaluating(Index /*done*/, Index /*total*/) {}
   virtual void on_evaluation(const EvaluationReport&) {}
   virtual void on_save(const SaveReport&) {}
 };
@@ -100,8 +102,12 @@ class Trainer {
   /// One update. If loss or gradient norm is not finite (a norm above 1e18 counts as infinite), the update is not
   /// applied: it is skipped, if the config says so, or else NonFiniteStep tells where the number was born.
   StepReport step();
-  /// Loss on the fixed windows of validation; keeps count of the best.
-  EvaluationReport evaluate();
+  /// Loss on the fixed windows of validation; keeps count of the best. If the watch ends it, nothing has changed, and
+  /// observers are not told.
+  EvaluationReport evaluate(const EvaluationWatch& watch = {});
+  /// Notes that this step's evaluation is still to come, for a checkpoint that is written before it. The next
+  /// evaluate() or step() clears the note.
+  void postpone_evaluation() { loop_.evaluation_pending = true; }
   /// Writes a checkpoint, durably. Throws DataError, NonFiniteError.
   void save(const std::string& path, FileSystem* fs = posix_files());
 
@@ -116,6 +122,7 @@ class Trainer {
   Trainer(const Config& config, DataSource source, bool initialise);
   void accumulate(Index micro_batch, LossSum& loss);
   void make_gradients(LossSum& loss, GraphObserver<S>* health);
+  StepReport update();
   bool may_skip() const;
   [[noreturn]] void refuse_step(const std::string& trouble);
 
@@ -136,11 +143,14 @@ class Trainer {
 /// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
 
+/// The rate of the update that follows `step` completed ones.
+double learning_rate(const Config& config, Index step);
+
+/// True after train.steps steps, or when patience has run out.
+bool is_done(const Config& config, const LoopState& loop);
+
 /// The optimiser that a config asks for.
 template <class S>
 std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store);
-
-/// Bytes that training will take, about: weights, gradients and moments exactly, activations by shape.
-Index expected_memory_bytes(const Config& completed, Index parameters);
 
 }  // namespace handgrad

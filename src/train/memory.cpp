@@ -1,0 +1,103 @@
+#include "handgrad/train/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "handgrad/core/errors.h"
+#include "handgrad/core/memory.h"
+#include "handgrad/nn/causal_lm.h"
+
+namespace handgrad {
+namespace {
+
+constexpr Index float_bytes = 4;
+constexpr Index program_bytes = 32'000'000;  // libraries, code, stacks of a few threads: measured
+
+// Values per token and layer that the backward pass reads.
+Index kept_per_layer(const ModelConfig& m) {
+  const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
+  const Index rotated = m.position == PositionKind::rope ? (m.n_heads + m.n_kv_heads) * head : 0;
+  const Index normalised = m.qk_norm ? (m.n_heads + m.n_kv_heads) * head : 0;
+  const Index ff = m.feed_forward == FeedForwardKind::swiglu ? 3 * m.d_ff : 2 * m.d_ff;
+  const Index dropped = m.dropout > 0 ? 2 * m.d_model : 0;
+  const Index scores = m.attention == AttentionKind::explicit_form ? 2 * m.n_heads * m.context : 0;
+  return 5 * m.d_model + qkv + rotated + normalised + ff + dropped + scores;
+}
+
+// Values per token that live for a while: gradients on their way, or what an evaluation has in hand.
+Index transient_per_token(const ModelConfig& m) {
+  const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
+  return 4 * m.d_model + 2 * m.d_ff + qkv;
+}
+
+}  // namespace
+
+Index MemoryEstimate::peak() const {
+  const Index training = tokens + states + activations + evaluation + checkpoint;
+  return program + std::max(text + tokens, training);
+}
+
+MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens) {
+  const ModelConfig& m = resolved.model;
+  const Index parameters = CausalLm<float>::count_parameters(m);
+  const Index batch = resolved.train.batch_size * m.context;
+  const Index moments = resolved.optimizer.name == OptimizerKind::adamw ? 2 : 1;
+  const Index watched = resolved.log.health_every > 0 ? 1 : 0;
+  const Index slab = std::min<Index>(batch, 512) * m.vocab_size * float_bytes;
+  const Index logits = std::min(batch * m.vocab_size * float_bytes, std::max(m.logits_budget_mb << 20, slab));
+  MemoryEstimate estimate;
+  estimate.program = program_bytes;
+  estimate.text = text_bytes;
+  estimate.tokens = tokens * float_bytes;
+  estimate.states = (2 + moments + watched) * parameters * float_bytes;
+  // The pool keeps buffers of several sizes, not all of which serve again.
+  const Index passing = transient_per_token(m) + 2 * m.d_model + m.d_ff;
+  estimate.activations = batch * (m.n_layers * kept_per_layer(m) + passing) * float_bytes + logits;
+  estimate.evaluation = batch * transient_per_token(m) * float_bytes;
+  estimate.checkpoint = (1 + moments) * parameters * float_bytes;
+  return estimate;
+}
+
+void check_memory(const MemoryEstimate& estimate, const Config& resolved) {
+  const Index needed = estimate.peak();
+  std::string help = fmt::format(
+      "smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint take {})",
+      megabytes(estimate.states + estimate.checkpoint));
+  if (estimate.activations + estimate.evaluation > estimate.states + estimate.checkpoint) {
+    help = fmt::format("smaller train.batch_size with train.accumulation raised to match, or model.context {} (an "
+                       "update of {} x {} tokens takes {})",
+                       resolved.model.attention == AttentionKind::explicit_form ? "or model.attention = \"tiled\"" : "",
+                       resolved.train.batch_size, resolved.model.context,
+                       megabytes(estimate.activations + estimate.evaluation));
+  }
+  if (estimate.text + estimate.tokens > needed / 2) {
+    help = fmt::format("less text (reading it takes {})", megabytes(estimate.text + estimate.tokens));
+  }
+  require_memory(needed, help);
+}
+
+Index estimate_audit_memory(const ModelConfig& model) {
+  constexpr Index bytes_per_parameter = 64;  // measured
+  return program_bytes + bytes_per_parameter * CausalLm<float>::count_parameters(model);
+}
+
+void require_memory(Index needed, const std::string& help) {
+  const Index available = available_memory_bytes();
+  if (needed <= available) return;
+  throw ResourceError(fmt::format("memory: about {} are needed, {} are free; what helps: {}", megabytes(needed),
+                                  megabytes(available), help),
+                      static_cast<std::uint64_t>(needed));
+}
+
+void check_memory_for_text(Index text_bytes) {
+  const Index needed = (1 + float_bytes) * text_bytes, available = available_memory_bytes();
+  if (needed <= available) return;
+  throw ResourceError(fmt::format("memory: a text of {} takes up to {} while it is read, {} are free",
+                                  megabytes(text_bytes), megabytes(needed), megabytes(available)),
+                      static_cast<std::uint64_t>(needed));
+}
+
+std::string megabytes(Index bytes) { return fmt::format("{} MB", bytes / 1'000'000 + (bytes % 1'000'000 > 0 ? 1 : 0)); }
+
+}  // namespace handgrad

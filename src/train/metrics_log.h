@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "handgrad/core/files.h"
+#include "handgrad/train/trainer.h"
+
+namespace handgrad {
+
+/// A run's metrics.jsonl: one JSON object per row.
+///
+/// Opening it for a run that goes on removes the rows of updates that will be done again: those of later steps, the
+/// evaluation of this step if it is still to come, and a last row that a killed process left unfinished. Lines of
+/// other origin (comments, blank lines, rows without a step) stay where they are. Time goes on from the last row.
+class MetricsLog {
+ public:
+  /// Throws DataError.
+  MetricsLog(FileSystem* fs, const std::string& path, const LoopState& loop);
+
+  void add(const StepReport& report);
+  void add_health(const StepReport& report);
+  void add(const EvaluationReport& report);
+  /// Makes all rows durable.
+  void sync() { file_->sync(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::unique_ptr<Appender> file_;
+  double elapsed_before_s_ = 0.0;  // in earlier sessions
+  Index tokens_ = 0;               // at the last row
+  Clock::time_point started_, logged_;
+};
+
+}  // namespace handgrad

@@ -1,0 +1,96 @@
+#include "train/metrics_log.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/failing_files.h"
+#include "support/temporary_folder.h"
+
+namespace handgrad {
+namespace {
+
+using test::TemporaryFolder;
+
+std::string row(Index step, const std::string& split = "train", double elapsed = 0.0) {
+  nlohmann::ordered_json json = {{"step", step}, {"split", split}, {"loss", 1.5}};
+  if (elapsed > 0.0) json["elapsed_s"] = elapsed;
+  return json.dump();
+}
+
+LoopState at(Index step, bool pending = false) {
+  LoopState loop;
+  loop.step = step, loop.evaluation_pending = pending;
+  return loop;
+}
+
+// What opening leaves of a log.
+std::string opened(const std::string& before, const LoopState& loop) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "log", std::ios::binary) << before;
+  MetricsLog(posix_files(), folder / "log", loop);
+  return read_file(folder / "log");
+}
+
+TEST(MetricsLog, rows_of_later_steps_go) {
+  const std::string kept = row(1) + "\n" + row(2) + "\n" + row(2, "val") + "\n";
+  EXPECT_EQ(opened(kept + row(3) + "\n" + row(4) + "\n", at(2)), kept);
+  EXPECT_EQ(opened("", at(2)), "");
+}
+
+TEST(MetricsLog, an_evaluation_that_is_still_to_come_goes) {
+  const std::string kept = row(1, "val") + "\n" + row(2) + "\n" + row(2, "health") + "\n";
+  EXPECT_EQ(opened(kept + row(2, "val") + "\n", at(2, true)), kept);
+}
+
+// Each of these once cost all rows behind it.
+TEST(MetricsLog, lines_of_other_origin_stay_and_cost_nothing) {
+  for (const std::string foreign : {"# a note", "", "   ", "not json", "[1, 2]", "{\"note\": \"no step\"}", "42",
+                                    "{\"step\": \"two\"}", "step 1  loss 4.0480", "{\"step\":"}) {
+    const std::string kept = row(1) + "\n" + foreign + "\n" + row(2) + "\n";
+    EXPECT_EQ(opened(kept, at(2)), kept) << foreign;
+    EXPECT_EQ(opened(kept + row(3) + "\n" + foreign + "\n", at(2)), kept + foreign + "\n") << foreign;
+  }
+}
+
+TEST(MetricsLog, line_ends_of_other_systems_are_read) {
+  const std::string kept = row(1) + "\r\n" + row(2) + "\r\n";
+  EXPECT_EQ(opened(kept + row(3) + "\r\n", at(2)), kept);
+}
+
+TEST(MetricsLog, a_last_line_without_an_end_is_completed_and_a_torn_row_goes) {
+  EXPECT_EQ(opened(row(1) + "\n" + row(2), at(2)), row(1) + "\n" + row(2) + "\n");
+  EXPECT_EQ(opened(row(1) + "\n" + row(2).substr(0, 9), at(2)), row(1) + "\n");
+  EXPECT_EQ(opened(row(1) + "\n# a note", at(2)), row(1) + "\n# a note\n");
+}
+
+TEST(MetricsLog, time_goes_on_and_tokens_too) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "log") << row(1, "train", 100.5) << "\n"
+                                << row(2, "val") << "\n"
+                                << row(3, "train", 900) << "\n";
+  LoopState loop = at(2);
+  loop.tokens = 640;
+  MetricsLog log(posix_files(), folder / "log", loop);
+  StepReport report;
+  report.step = 3, report.tokens = 960;
+  log.add(report);
+  const std::string text = read_file(folder / "log");
+  const auto last = nlohmann::json::parse(text.substr(text.rfind('\n', text.size() - 2) + 1));
+  EXPECT_GE(last["elapsed_s"].get<double>(), 100.5);
+  EXPECT_LT(last["elapsed_s"].get<double>(), 900.0);
+  EXPECT_GE(last["tokens_per_s"].get<double>(), 0.0);
+}
+
+// On a full disk a run must still be able to go on: nothing is written where nothing has changed.
+TEST(MetricsLog, cutting_rows_off_needs_no_room) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "log") << row(1) << "\n" << row(2) << "\n";
+  test::FailingFiles full([](int, const std::string& name) { return name == "write" ? -ENOSPC : 0; });
+  MetricsLog(&full, folder / "log", at(1));
+  EXPECT_EQ(read_file(folder / "log"), row(1) + "\n");
+}
+
+}  // namespace
+}  // namespace handgrad
