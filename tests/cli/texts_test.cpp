@@ -82,6 +82,17 @@ TEST_F(Texts, of_a_folder_are_counted_at_the_start) {
   EXPECT_EQ(loss(train_on("\"texts/a.txt\", \"texts/b.md\"")).substr(0, 40), loss(folder).substr(0, 40));
 }
 
+TEST_F(Texts, that_are_trained_on_and_validated_on_are_pointed_out) {
+  files::create_symlink("text.txt", line / "link.txt");
+  const Outcome outcome = train_on("\"text.txt\"", "data.validation_files=[\"link.txt\"]");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(
+      outcome.out.find("\nnote: " + line / "link.txt" +
+                       " is training text and validation text: the validation loss does not measure generalisation\n"),
+      std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(Texts, that_cannot_be_found_say_what_may_be_meant) {
   refuses(train_on("\"none.txt\""), "none.txt; --set data.files='[\"FILE\"]' names another\n");
   refuses(train_on("\"text.txt\"", "data.validation_files=[\"none.txt\"]"), "; --set data.validation_files=");

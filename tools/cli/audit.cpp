@@ -117,7 +117,7 @@ int run_audit(const Arguments& arguments) {
       "audit",
       "Proves the gradients of the very model that a config trains: exit code 0 if they hold, 1 if not. Takes some 20 "
       "seconds for a million parameters, and longer by layers, entries and tokens: --entries 4 --tokens 16 is quick.",
-      "CONFIG");
+      "CONFIG|RUN");
   options.add_options()("entries", "Entries of each parameter tensor, or all",
                         cxxopts::value<std::string>()->default_value("16"),
                         "N|all")("random", "Random tokens instead of the config's text")(
@@ -150,8 +150,8 @@ int run_audit(const Arguments& arguments) {
   audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
   if (!quiet && !json_only) {
     const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"), m.length,
-               parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
+    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"),
+               m.length, parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
                m.model.vocab_size, megabytes(memory));
     std::fflush(stdout);
   }

@@ -107,7 +107,7 @@ void note_choice(const FoundCheckpoint& found, const std::string& path, bool qui
                    loop.best_step, best));
 }
 
-// Generated text may hold anything that its training text held. A terminal would obey it.
+// Generated text may hold any control sequence that its training text held, and a terminal would execute it.
 class Output {
  public:
   explicit Output(bool raw) : raw_(raw || isatty(STDOUT_FILENO) != 1) {}
@@ -147,7 +147,7 @@ cxxopts::Options generate_options() {
            "N")("stop", "End before this text", cxxopts::value<Text>()->default_value(""), "TEXT")(
       "stop-at-context", "End when the context is full, instead of forgetting its first half")(
       "raw",
-      "Show control characters of the text on a terminal, too, as they are: the terminal obeys them. Without it "
+      "Show control characters of the text on a terminal, too, as they are: the terminal executes them. Without it "
       "they are shown as \\x1b and the like; files and pipes get the exact bytes always")("checkpoint", "",
                                                                                           cxxopts::value<Text>());
   options.parse_positional({"checkpoint"});
