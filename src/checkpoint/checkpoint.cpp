@@ -109,6 +109,7 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
   contents.attributes.push_back({"/", "instructions", numerics.instructions});
   contents.attributes.push_back({"/tokenizer", "kind", std::string(source.tokenizer.name())});
   contents.attributes.push_back({"/data", "fingerprint", static_cast<std::int64_t>(source.data_fingerprint)});
+  contents.attributes.push_back({"/data", "tokens", source.data_tokens});
   add_loop(contents, source.loop);
   write_container(fs, path, contents);
 }
@@ -156,6 +157,7 @@ Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
   numerics_ = {static_cast<int>(container_.attribute_or<std::int64_t>("/", "numerics", 1)),
                container_.attribute_or<std::string>("/", "gemm", {}),
                container_.attribute_or<std::string>("/", "instructions", {})};
+  data_tokens_ = container_.attribute_or<std::int64_t>("/data", "tokens", 0);
   data_fingerprint_ = static_cast<std::uint64_t>(container_.attribute<std::int64_t>("/data", "fingerprint"));
 }
 

@@ -74,8 +74,10 @@ std::vector<std::string> broken_rules(const Config& config, std::string_view sou
   const OptimizerConfig& o = config.optimizer;
   // A schedule that never falls does not look at min_lr.
   if (config.schedule.kind != ScheduleKind::constant && o.min_lr > o.lr) {
-    rules.broken(
-        fmt::format("optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls", o.min_lr, o.lr));
+    rules.broken(fmt::format(
+        "optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls; a tenth of the rate is "
+        "usual: optimizer.min_lr={:.3g}",
+        o.min_lr, o.lr, o.lr / 10));
   }
   const TrainConfig& t = config.train;
   // At most 2^52, by the ranges of the three.

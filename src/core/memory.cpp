@@ -75,8 +75,8 @@ Index free_in_control_groups() {
     if (controllers.empty()) {
       least = std::min(least, free_up_the_tree("/sys/fs/cgroup", group, "/memory.max", "/memory.current"));
     } else if (controllers == "memory") {
-      least = std::min(least, free_up_the_tree("/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes",
-                                               "/memory.usage_in_bytes"));
+      least = std::min(
+          least, free_up_the_tree("/sys/fs/cgroup/memory", group, "/memory.limit_in_bytes", "/memory.usage_in_bytes"));
     }
   }
   return least;
@@ -100,7 +100,8 @@ Index free_under(decltype(RLIMIT_AS) resource, int statm_field) {
 }  // namespace
 
 Index available_memory_bytes() {
-  return std::min({free_on_the_machine(), free_in_control_groups(), free_under(RLIMIT_AS, 0), free_under(RLIMIT_DATA, 5)});
+  return std::min(
+      {free_on_the_machine(), free_in_control_groups(), free_under(RLIMIT_AS, 0), free_under(RLIMIT_DATA, 5)});
 }
 
 }  // namespace handgrad

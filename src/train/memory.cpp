@@ -61,15 +61,15 @@ MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index t
 
 void check_memory(const MemoryEstimate& estimate, const Config& resolved) {
   const Index needed = estimate.peak();
-  std::string help = fmt::format(
-      "smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint take {})",
-      megabytes(estimate.states + estimate.checkpoint));
+  std::string help =
+      fmt::format("smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint take {})",
+                  megabytes(estimate.states + estimate.checkpoint));
   if (estimate.activations + estimate.evaluation > estimate.states + estimate.checkpoint) {
-    help = fmt::format("smaller train.batch_size with train.accumulation raised to match, or model.context {} (an "
-                       "update of {} x {} tokens takes {})",
-                       resolved.model.attention == AttentionKind::explicit_form ? "or model.attention = \"tiled\"" : "",
-                       resolved.train.batch_size, resolved.model.context,
-                       megabytes(estimate.activations + estimate.evaluation));
+    help = fmt::format(
+        "smaller train.batch_size with train.accumulation raised to match, or model.context {} (an "
+        "update of {} x {} tokens takes {})",
+        resolved.model.attention == AttentionKind::explicit_form ? "or model.attention = \"tiled\"" : "",
+        resolved.train.batch_size, resolved.model.context, megabytes(estimate.activations + estimate.evaluation));
   }
   if (estimate.text + estimate.tokens > needed / 2) {
     help = fmt::format("less text (reading it takes {})", megabytes(estimate.text + estimate.tokens));

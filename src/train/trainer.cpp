@@ -101,6 +101,24 @@ std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const Paramet
       store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
 }
 
+namespace {
+
+// A text may move, but it must be the same: the order of its windows and the tokenizer come from it.
+void check_text(const Checkpoint& checkpoint, const DataSource& source) {
+  if (source.fingerprint() == checkpoint.data_fingerprint()) return;
+  const Index then = checkpoint.data_tokens(), now = source.token_count();
+  const std::string difference =
+      then == 0 || then == now
+          ? fmt::format("fingerprint {:016x}, now {:016x}", checkpoint.data_fingerprint(), source.fingerprint())
+          : fmt::format("{} tokens then, {} now", then, now);
+  throw ConfigError(
+      fmt::format("{}: data.files: the text is not the one that this run was trained on ({}); git or an editor may "
+                  "have changed its line ends; --init begins a new run from these weights",
+                  checkpoint.path(), difference));
+}
+
+}  // namespace
+
 template <class S>
 Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
     : config_(completed(config, source.tokenizer())),
@@ -138,12 +156,7 @@ Trainer<S> Trainer<S>::resume(const Checkpoint& checkpoint, const Config& reques
   }
   const Config wanted = completed(requested, source.tokenizer());
   check_resume(checkpoint.config(), wanted, checkpoint.loop().step);
-  if (source.fingerprint() != checkpoint.data_fingerprint()) {
-    throw ConfigError(
-        fmt::format("{}: data.files: the text is not the one that this run was trained on "
-                    "(fingerprint {:016x}, now {:016x}); --init starts a new run from its weights",
-                    checkpoint.path(), checkpoint.data_fingerprint(), source.fingerprint()));
-  }
+  check_text(checkpoint, source);
   Trainer trainer(wanted, std::move(source), false);
   checkpoint.restore(trainer.model_.store());
   checkpoint.restore(trainer.model_.store(), *trainer.optimizer_);
@@ -271,8 +284,9 @@ EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
 
 template <class S>
 void Trainer<S>::save(const std::string& path, FileSystem* fs) {
-  save_checkpoint<S>(fs, path,
-                     {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint()});
+  save_checkpoint<S>(
+      fs, path,
+      {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint(), source_.token_count()});
   const SaveReport report{loop_.step, path};
   for (TrainObserver* observer : observers_) observer->on_save(report);
 }

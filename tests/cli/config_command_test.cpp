@@ -97,7 +97,9 @@ TEST_F(ConfigCommand, check_says_all_that_is_wrong) {
             "error: tiny.toml: model.n_heads 3 does not divide model.d_model 16: 1 are left over\n"
             "error: tiny.toml: model.position \"rope\" turns pairs of features, but a head is 5 wide: model.d_model 16 "
             "/ model.n_heads 3\n"
-            "error: tiny.toml: optimizer.min_lr 1 is more than optimizer.lr 0.001, from which the rate falls\n");
+            "error: tiny.toml: optimizer.min_lr 1 is more than optimizer.lr 0.001, from which the rate falls; a tenth "
+            "of the rate is "
+            "usual: optimizer.min_lr=0.0001\n");
 }
 
 TEST_F(ConfigCommand, a_run_folder_stands_for_its_config) {

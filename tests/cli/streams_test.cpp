@@ -1,22 +1,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
-
 #include "support/command_line.h"
 
 // Standard streams that are closed, full, or whose reader goes away.
 
 namespace handgrad::test {
 namespace {
-
-// Runs a line of the shell in the folder, with $h for the program; the exit code of the last program that failed.
-int shell(const CommandLine& line, const std::string& command) {
-  line.write("script", "cd '" + line.path() + "'\nset -o pipefail\nexport OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive\n" +
-                           "h='" HANDGRAD_BINARY "'\n" + command + "\n");
-  const int status = std::system(("bash '" + (line / "script") + "'").c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 bool full_device_exists() {
   struct stat info {};
@@ -43,19 +33,19 @@ class Streams : public ::testing::Test {
 };
 
 TEST_F(Streams, closed_ones_reach_no_file_of_the_run) {
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out a >&-"), 0);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out a >&-"), 0);
   expect_trained("a");
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out b <&- >&- 2>&-"), 0);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out b <&- >&- 2>&-"), 0);
   expect_trained("b");
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out c 2>&- >out"), 0);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out c 2>&- >out"), 0);
   expect_trained("c");
 }
 
 TEST_F(Streams, a_reader_that_goes_away_does_not_end_training) {
   // `true` reads nothing; `head -1` reads one line. What is printed later has no reader.
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out a | true"), 141);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out a | true"), 141);
   expect_trained("a");
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out b 2>b.err | head -1 > /dev/null"), 141);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out b 2>b.err | head -1 > /dev/null"), 141);
   expect_trained("b");
   EXPECT_EQ(line_.read("b.err"), "");
 }
@@ -63,7 +53,7 @@ TEST_F(Streams, a_reader_that_goes_away_does_not_end_training) {
 TEST_F(Streams, other_commands_end_without_a_word_when_their_reader_has_gone) {
   for (const std::string command : {"generate expected -n 20000", "config explain", "inspect expected", "--help",
                                     "eval expected", "config check tiny.toml"}) {
-    const int code = shell(line_, "$h " + command + " 2>err | true");
+    const int code = line_.shell("$h " + command + " 2>err | true");
     EXPECT_TRUE(code == 141 || code == 0) << command << ": " << code;  // 0: all was written before the reader ended
     EXPECT_EQ(line_.read("err"), "") << command;
   }
@@ -71,16 +61,16 @@ TEST_F(Streams, other_commands_end_without_a_word_when_their_reader_has_gone) {
 
 TEST_F(Streams, one_that_cannot_be_written_is_an_error_after_the_work_is_done) {
   if (!full_device_exists()) GTEST_SKIP() << "/dev/full is not a device here";
-  EXPECT_EQ(shell(line_, "$h train tiny.toml --out a > /dev/full 2> err"), 4);
+  EXPECT_EQ(line_.shell("$h train tiny.toml --out a > /dev/full 2> err"), 4);
   expect_trained("a");
   EXPECT_EQ(line_.read("err"), "error: cannot write to standard output: no space left on device\n");
 }
 
 TEST_F(Streams, an_error_that_cannot_be_printed_keeps_its_exit_code) {
-  EXPECT_EQ(shell(line_, "$h train nosuch.toml 2>&-"), 2);
-  EXPECT_EQ(shell(line_, "$h generate nosuch 2>&-"), 4);
+  EXPECT_EQ(line_.shell("$h train nosuch.toml 2>&-"), 2);
+  EXPECT_EQ(line_.shell("$h generate nosuch 2>&-"), 4);
   if (full_device_exists()) {
-    EXPECT_EQ(shell(line_, "$h train nosuch.toml 2> /dev/full"), 2);
+    EXPECT_EQ(line_.shell("$h train nosuch.toml 2> /dev/full"), 2);
   }
 }
 

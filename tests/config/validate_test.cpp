@@ -39,7 +39,9 @@ TEST(validate, heads) {
 
 TEST(validate, rates) {
   EXPECT_EQ(refusal([](Config& c) { c.optimizer.lr = 1e-5; }),
-            "optimizer.min_lr 0.0001 is more than optimizer.lr 1e-05, from which the rate falls");
+            "optimizer.min_lr 0.0001 is more than optimizer.lr 1e-05, from which the rate falls; a tenth of the rate "
+            "is usual: "
+            "optimizer.min_lr=1e-06");
   Config constant;
   constant.optimizer.lr = 1e-5, constant.schedule.kind = ScheduleKind::constant;
   EXPECT_NO_THROW(validate(constant));

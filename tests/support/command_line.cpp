@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -134,6 +135,13 @@ Process CommandLine::start(std::vector<std::string> arguments, Launch launch) co
 
 Outcome CommandLine::run(std::vector<std::string> arguments, Launch launch) const {
   return start(std::move(arguments), std::move(launch)).wait();
+}
+
+int CommandLine::shell(const std::string& lines) const {
+  write("script", "cd '" + path() + "'\nset -o pipefail\nexport OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive\n" +
+                      "h='" HANDGRAD_BINARY "'\n" + lines + "\n");
+  const int status = std::system(("bash '" + (folder_ / "script") + "'").c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void CommandLine::write(const std::string& name, const std::string& content) const {

@@ -59,6 +59,10 @@ class CommandLine {
   /// Starts it and comes back.
   Process start(std::vector<std::string> arguments, Launch launch = {}) const;
 
+  /// Runs lines of the shell in the folder, with $h for the program and one thread; the exit code of the last line, or
+  /// of the last program of its pipe that failed.
+  int shell(const std::string& lines) const;
+
   void write(const std::string& name, const std::string& content) const;
   std::string read(const std::string& name) const;
   bool exists(const std::string& name) const;

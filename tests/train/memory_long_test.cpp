@@ -45,12 +45,12 @@ TEST(MemoryLong, the_estimate_is_within_a_fifth_of_what_is_taken) {
   explicit_form.model.attention = AttentionKind::explicit_form;
   test::make_gpt(gpt.model);
   gpt.model.n_kv_heads = 4;
-  for (const Config& config : {shape(4, 128, 128, 128), shape(4, 128, 2048, 4), shape(6, 256, 256, 16), explicit_form,
-                               gpt, wide}) {
+  for (const Config& config :
+       {shape(4, 128, 128, 128), shape(4, 128, 2048, 4), shape(6, 256, 256, 16), explicit_form, gpt, wide}) {
     const DataSource source = DataSource::from_text(config, text);
     const Config resolved = completed(config, source.tokenizer());
-    const auto estimate = static_cast<double>(
-        estimate_memory(resolved, source.text_bytes(), source.token_count()).peak());
+    const auto estimate =
+        static_cast<double>(estimate_memory(resolved, source.text_bytes(), source.token_count()).peak());
     const auto taken = static_cast<double>(measured_peak(config, text));
     EXPECT_NEAR(estimate / taken, 1.0, 0.2) << config.model.d_model << " " << config.model.context << ": " << estimate
                                             << " estimated, " << taken << " taken";

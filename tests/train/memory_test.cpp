@@ -49,7 +49,8 @@ TEST(MemoryOfARun, counts_states_checkpoint_and_text_exactly) {
   estimate = estimate_memory(config, 1000, 900);
   EXPECT_EQ(estimate.states, 16 * parameters) << "a moment less, the watched weights more";
   EXPECT_EQ(estimate.checkpoint, 8 * parameters);
-  EXPECT_EQ(estimate_memory(config, 4'000'000'000, 1000).peak(), estimate.program + 4'000'004'000) << "while it is read";
+  EXPECT_EQ(estimate_memory(config, 4'000'000'000, 1000).peak(), estimate.program + 4'000'004'000)
+      << "while it is read";
 }
 
 TEST(MemoryOfARun, refuses_what_does_not_fit_and_names_what_helps) {
@@ -89,31 +90,32 @@ TEST(MemoryOfARun, limits_of_the_process_count) {
 TEST(MemoryOfARun, an_audit_that_does_not_fit_is_refused) {
   CommandLine line;
   line.prepare();
-  const Outcome outcome = line.run({"audit", "tiny.toml", "--random", "--set", "model.vocab_size=16777216", "--set",
-                                    "model.d_model=65536"});
+  const Outcome outcome = line.run(
+      {"audit", "tiny.toml", "--random", "--set", "model.vocab_size=16777216", "--set", "model.d_model=65536"});
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_EQ(outcome.err.rfind("error: memory: about ", 0), 0u) << outcome.err;
 }
 
 TEST(MemoryOfARun, a_text_that_does_not_fit_is_refused_before_it_is_read) {
   EXPECT_NO_THROW(check_memory_for_text(1000));
-  EXPECT_EQ(test::message_of<ResourceError>([] { check_memory_for_text(Index{1} << 50); }).rfind("memory: a text of ", 0),
-            0u);
+  EXPECT_EQ(
+      test::message_of<ResourceError>([] { check_memory_for_text(Index{1} << 50); }).rfind("memory: a text of ", 0),
+      0u);
 }
 
 TEST(MemoryOfARun, too_much_is_refused_before_anything_is_made) {
   CommandLine line;
   line.prepare();
   const std::string before = line.everything();
-  const Outcome outcome = line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set",
-                                    "model.context=2048", "--set", "data.files=[\"long.txt\"]", "--set",
-                                    "model.n_layers=200"});
+  const Outcome outcome =
+      line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set", "model.context=2048", "--set",
+                "data.files=[\"long.txt\"]", "--set", "model.n_layers=200"});
   EXPECT_EQ(outcome.exit_code, 4) << "the text is too short, said first";
   line.write("long.txt", test::tale(50'000));
   const std::string with_text = line.everything();
-  const Outcome refused = line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set",
-                                    "model.context=2048", "--set", "data.files=[\"long.txt\"]", "--set",
-                                    "model.n_layers=200"});
+  const Outcome refused =
+      line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set", "model.context=2048", "--set",
+                "data.files=[\"long.txt\"]", "--set", "model.n_layers=200"});
   EXPECT_EQ(refused.exit_code, 5);
   EXPECT_EQ(refused.err.rfind("error: memory: about ", 0), 0u) << refused.err;
   EXPECT_NE(refused.err.find("train.batch_size"), std::string::npos) << refused.err;

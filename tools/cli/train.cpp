@@ -45,8 +45,8 @@ std::string sample_line(const Trainer<float>& trainer) {
   options.tokens = sample.tokens;
   options.sampling.temperature = sample.temperature;
   options.sampling.seed = static_cast<std::uint64_t>(trainer.loop().step);
-  generate_text(trainer.model(), trainer.source().tokenizer(), sample_prompt(trainer.config(), trainer.source().tokenizer()), options,
-                [&](std::string_view piece) {
+  generate_text(trainer.model(), trainer.source().tokenizer(),
+                sample_prompt(trainer.config(), trainer.source().tokenizer()), options, [&](std::string_view piece) {
                   text += escaped(piece);
                   return !StopRequest::token().stop_requested();
                 });
@@ -70,8 +70,9 @@ void print_end(Progress& progress, const Run& run) {
   const LoopState& loop = run.trainer().loop();
   const Config& config = run.trainer().config();
   if (loop.best_step != loop.step && loop.best_step > 0) {
-    progress.line(fmt::format("{}/checkpoints/best.h5 is the checkpoint of step {}; handgrad generate {} takes the last",
-                              run.folder(), loop.best_step, run.folder()));
+    progress.line(
+        fmt::format("{}/checkpoints/best.h5 is the checkpoint of step {}; handgrad generate {} takes the last",
+                    run.folder(), loop.best_step, run.folder()));
   }
   progress.line(fmt::format("{}; best validation loss {:.4f} at step {}{}", finished_text(config, loop), loop.best_loss,
                             loop.best_step, out_of_steps(config, loop) ? "" : "; " + how_to_go_on(config, loop)));

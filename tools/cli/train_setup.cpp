@@ -196,7 +196,8 @@ std::optional<Checkpoint> newest_of(const TrainRequest& request, const std::stri
         folder));
   }
   if (!newest.checkpoint && !request.quiet) {
-    say(fmt::format("{}: no checkpoint yet; beginning at step 0\n", files::absolute(folder).lexically_normal().string()));
+    say(fmt::format("{}: no checkpoint yet; beginning at step 0\n",
+                    files::absolute(folder).lexically_normal().string()));
   }
   return std::move(newest.checkpoint);
 }
@@ -254,9 +255,10 @@ void note_numerics(const Checkpoint& checkpoint) {
   const bool same = then.version == now.version && then.gemm == now.gemm &&
                     (then.instructions.empty() || then.instructions == now.instructions);
   if (same) return;
-  note(fmt::format("note: the checkpoint was computed by {}, and this is {}: the run goes on, but its bits will differ "
-                   "from those of the unbroken run",
-                   described(then), described(now)));
+  note(
+      fmt::format("note: the checkpoint was computed by {}, and this is {}: the run goes on, but its bits will differ "
+                  "from those of the unbroken run",
+                  described(then), described(now)));
 }
 
 TrainPlan resumed_plan(Checkpoint checkpoint, const Config& requested, bool quiet) {

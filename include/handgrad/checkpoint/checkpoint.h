@@ -24,6 +24,7 @@ struct CheckpointSource {
   const ParameterStore<S>& parameters;
   Optimizer<S>& optimizer;
   std::uint64_t data_fingerprint = 0;  ///< Of the text that is trained on.
+  Index data_tokens = 0;               ///< Its tokens, training and validation.
 };
 
 /// Writes a sealed checkpoint, durably:
@@ -45,6 +46,8 @@ class Checkpoint {
   const LoopState& loop() const { return loop_; }
   std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
   std::uint64_t data_fingerprint() const { return data_fingerprint_; }
+  /// Tokens of the text; 0 in files that do not say.
+  Index data_tokens() const { return data_tokens_; }
   const Container& container() const { return container_; }
   /// What computed the stored run. Where it differs from this_numerics(), a resumed run has other bits.
   const Numerics& numerics() const { return numerics_; }
@@ -68,6 +71,7 @@ class Checkpoint {
   LoopState loop_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::uint64_t data_fingerprint_ = 0;
+  Index data_tokens_ = 0;
   Numerics numerics_;
 };
 
