@@ -8,6 +8,9 @@
 namespace handgrad {
 namespace {
 
+// Enough to tell UTF-16 by, and read in no time: a multiple of 4.
+constexpr std::size_t sample_bytes = std::size_t{1} << 20;
+
 unsigned byte_at(std::string_view bytes, std::size_t i) { return static_cast<unsigned char>(bytes[i]); }
 
 EncodingGuess by_mark(std::string_view bytes) {
@@ -29,6 +32,8 @@ EncodingGuess by_mark(std::string_view bytes) {
 
 EncodingGuess by_nuls(std::string_view bytes) {
   if (bytes.size() < 16 || bytes.size() % 2 != 0) return {};
+  const bool cut = bytes.size() > sample_bytes;
+  bytes = bytes.substr(0, sample_bytes);
   std::array<std::size_t, 4> nuls{}, lasts{};  // by place modulo 4
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     nuls[i % 4] += bytes[i] == '\0' ? 1 : 0;
@@ -37,7 +42,7 @@ EncodingGuess by_nuls(std::string_view bytes) {
   const std::size_t quarter = bytes.size() / 4, all = nuls[0] + nuls[1] + nuls[2] + nuls[3];
   const auto nearly_all = [&](std::size_t count) { return 10 * count > 9 * quarter; };
   const auto nearly_none = [&](std::size_t count) { return 10 * count < quarter; };
-  const std::string evidence = fmt::format("{} of its {} bytes are NUL", all, bytes.size());
+  const std::string evidence = fmt::format("{} of its {}{} bytes are NUL", all, cut ? "first " : "", bytes.size());
   if (nearly_all(nuls[2]) && nearly_all(nuls[3]) && nearly_none(nuls[0])) return {"UTF-32LE", evidence, true};
   if (nearly_all(nuls[0]) && nearly_all(nuls[1]) && nearly_none(nuls[3])) return {"UTF-32BE", evidence, true};
   const auto high_bytes = [&](std::size_t high, std::size_t low) {

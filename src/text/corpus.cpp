@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <new>
+#include <set>
 
 #include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
@@ -111,6 +112,22 @@ void for_each_file(const Corpus& corpus, F f) {
   }
 }
 
+// One name per file, whatever links lead to it.
+std::string own_name(const CorpusFile& file) {
+  std::error_code error;
+  const fs::path path = fs::canonical(file.path, error);
+  return error ? file.path : path.string();
+}
+
+std::vector<std::string> repeated_files(const Corpus& corpus) {
+  std::set<std::string> seen;
+  std::vector<std::string> repeated;
+  for (const CorpusFile& file : corpus.files) {
+    if (!seen.insert(own_name(file)).second) repeated.push_back(file.path);
+  }
+  return repeated;
+}
+
 std::string counted(Index count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
@@ -141,6 +158,16 @@ std::string describe_files(const Corpus& corpus) {
   return text;
 }
 
+std::vector<std::string> files_in_both(std::span<const CorpusFile> a, std::span<const CorpusFile> b) {
+  std::set<std::string> names;
+  for (const CorpusFile& file : a) names.insert(own_name(file));
+  std::vector<std::string> both;
+  for (const CorpusFile& file : b) {
+    if (names.contains(own_name(file))) both.push_back(file.path);
+  }
+  return both;
+}
+
 std::vector<std::string> text_notes(const Corpus& corpus) {
   Index marked = 0, crlf = 0;
   std::vector<std::string> notes;
@@ -150,6 +177,9 @@ std::vector<std::string> text_notes(const Corpus& corpus) {
     const EncodingGuess wide = guess_wide_encoding(text);
     if (!wide.name.empty()) notes.push_back(file.path + conversion_hint(wide, file.path).replace(0, 1, ":"));
   });
+  for (const std::string& path : repeated_files(corpus)) {
+    notes.push_back(fmt::format("{} is read again: it is one of the files before it", path));
+  }
   if (marked > 0) {
     notes.push_back(fmt::format("{} with a byte order mark (U+FEFF), which is kept as part of the text",
                                 counted(marked, "file begins", "files begin")));

@@ -55,8 +55,10 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
   if (config.data.files.empty()) throw ConfigError("data.files: at least one file or folder is needed, got none");
   const bool characters = tokenizer ? tokenizer->name() == "char" : config.tokenizer.kind == TokenizerKind::character;
   DataSource source;
+  std::vector<CorpusFile> training_files;
   {
     const Corpus corpus = read_part(config.data.files, "data.files", characters);
+    training_files = corpus.files;
     source.report_ = report_of(corpus, "data.files");
     source.text_bytes_ = static_cast<Index>(corpus.text.size());
     source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, corpus.text);
@@ -70,6 +72,10 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
   source.text_bytes_ = std::max(source.text_bytes_, static_cast<Index>(corpus.text.size()));
   const std::vector<std::string> report = report_of(corpus, "data.validation_files");
   source.report_.insert(source.report_.end(), report.begin(), report.end());
+  for (const std::string& path : files_in_both(training_files, corpus.files)) {
+    source.report_.push_back(fmt::format(
+        "note: {} is training text and validation text: the validation loss does not measure generalisation", path));
+  }
   source.validation_tokens_ = encode(*source.tokenizer_, corpus, "data.validation_files");
   source.split(split_as_given(*source.tokens_, *source.validation_tokens_, config.model.context));
   return source;

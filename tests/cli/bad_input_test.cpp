@@ -272,6 +272,11 @@ TEST(BadInput, permissions) {
   refused({"train", "secret.toml"}, 2, "cannot read secret.toml: permission denied");
   refused({"train", "tiny.toml", "--set", "data.files=[\"secret.txt\"]"}, 4,
           "cannot read " + line / "secret.txt" + ": Permission denied");
+  line.write("texts/good.txt", line.read("text.txt"));
+  line.write("texts/secret.txt", "secret");
+  ::chmod((line / "texts/secret.txt").c_str(), 0);
+  refused({"train", "tiny.toml", "--set", "data.files=[\"texts\"]"}, 4,
+          "cannot read " + line / "texts/secret.txt" + ": Permission denied");
 
   std::filesystem::create_directory(line / "closed");
   ::chmod((line / "closed").c_str(), 0555);

@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -119,11 +122,13 @@ TEST_F(ConfigCommand, json_goes_where_it_is_sent) {
   output({"eval", "run", "--json=link.json"});
   EXPECT_EQ(line.read("target.json"), json);
   EXPECT_TRUE(std::filesystem::is_symlink(line / "link.json"));
-  const std::string command = "cd " + line.path() +
-                              " && mkfifo pipe && (cat pipe > out & " HANDGRAD_BINARY
-                              " eval run --json=pipe > /dev/null; wait)";
-  EXPECT_EQ(std::system(command.c_str()), 0);
-  EXPECT_EQ(line.read("out"), json);
+  ASSERT_EQ(::mkfifo((line / "pipe").c_str(), 0600), 0);
+  const int reader = ::open((line / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  output({"eval", "run", "--json=pipe"});
+  std::string received(4096, '\0');
+  received.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(reader, received.data(), received.size()))));
+  ::close(reader);
+  EXPECT_EQ(received, json);
   EXPECT_TRUE(std::filesystem::is_fifo(line / "pipe"));
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"eval", "run", "--json", "out.json"}, {"eval", "--json", "out.json", "run"}}) {

@@ -82,6 +82,17 @@ TEST_F(Texts, of_a_folder_are_counted_at_the_start) {
   EXPECT_EQ(loss(train_on("\"texts/a.txt\", \"texts/b.md\"")).substr(0, 40), loss(folder).substr(0, 40));
 }
 
+TEST_F(Texts, that_are_trained_on_and_validated_on_are_pointed_out) {
+  files::create_symlink("text.txt", line / "link.txt");
+  const Outcome outcome = train_on("\"text.txt\"", "data.validation_files=[\"link.txt\"]");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(
+      outcome.out.find("\nnote: " + line / "link.txt" +
+                       " is training text and validation text: the validation loss does not measure generalisation\n"),
+      std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(Texts, that_cannot_be_found_say_what_may_be_meant) {
   refuses(train_on("\"none.txt\""), "none.txt; --set data.files='[\"FILE\"]' names another\n");
   refuses(train_on("\"text.txt\"", "data.validation_files=[\"none.txt\"]"), "; --set data.validation_files=");
@@ -128,7 +139,7 @@ TEST_F(Texts, are_evaluated_from_a_pipe) {
   piped.input = line.read("text.txt");
   EXPECT_EQ(losses(line.run({"eval", "run", "--data", "-"}, piped)), expected);
   const std::string command =
-      "cd " + line.path() + " && mkfifo pipe && (cat text.txt > pipe & " HANDGRAD_BINARY " eval run --data pipe > out)";
+      "cd " + line.path() + " && cat text.txt | " HANDGRAD_BINARY " eval run --data /dev/stdin > out";
   EXPECT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(line.read("out"), expected);
   refuses(line.run({"eval", "run", "--data", "-"}), "empty file: standard input");

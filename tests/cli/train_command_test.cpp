@@ -2,6 +2,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <regex>
+#include <thread>
+
 #include "handgrad/checkpoint/run_folder.h"
 #include "support/command_line.h"
 
@@ -138,6 +144,28 @@ TEST(TrainCommand, a_loss_that_is_not_finite_ends_it) {
   EXPECT_EQ(outcome.err.find("error: step "), 0u) << outcome.err;
   EXPECT_NE(outcome.err.find("; the update has not been applied"), std::string::npos) << outcome.err;
   EXPECT_EQ(line.run({"inspect", "runs/tiny", "--verify"}).exit_code, 0);
+}
+
+// A run that stands still for a while, as after Ctrl-Z, goes on to say how fast it is.
+TEST(TrainCommand, rates_recover_after_a_pause) {
+  CommandLine line;
+  line.prepare();
+  test::Process run = line.start({"train", "tiny.toml", "--set", "train.steps=100000000", "--set", "log.every=1000",
+                                  "--set", "eval.every=100000000", "--set", "checkpoint.every=100000000"});
+  ASSERT_TRUE(run.wait_for("step 4000 "));
+  run.send(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  run.send(SIGCONT);
+  ASSERT_TRUE(run.wait_for("step 8000 "));
+  run.send(SIGINT);
+  const std::string out = run.wait().out;
+  double slowest = 1e99, fastest = 0.0;
+  const std::regex row(R"re(\nstep \d+000  loss .*  (\d+) tokens/s)re");
+  for (std::sregex_iterator i(out.begin(), out.end(), row), end; i != end; ++i) {
+    slowest = std::min(slowest, std::stod((*i)[1]));
+    fastest = std::max(fastest, std::stod((*i)[1]));
+  }
+  EXPECT_GT(slowest, fastest / 4) << out;
 }
 
 TEST(TrainCommand, a_full_standard_output_is_an_error) {

@@ -93,5 +93,16 @@ TEST(explain, the_page_in_docs_is_up_to_date) {
       << "docs/config.md is what `handgrad config explain --markdown` prints; write it anew";
 }
 
+TEST(nearest_name, takes_a_third_of_wrong_letters_at_most) {
+  const std::vector<std::string> names = {"train", "generate", "eval"};
+  EXPECT_EQ(nearest_name("trian", names), "train");
+  EXPECT_EQ(nearest_name("genrate", names), "generate");
+  EXPECT_EQ(nearest_name("evla", names), "eval");
+  EXPECT_EQ(nearest_name("xyz", names), "");
+  EXPECT_EQ(nearest_name("", names), "");
+  EXPECT_EQ(nearest_name("train", {}), "");
+  EXPECT_EQ(nearest_name(std::string(1000, 't'), names), "");
+}
+
 }  // namespace
 }  // namespace handgrad

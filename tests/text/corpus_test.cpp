@@ -149,6 +149,17 @@ TEST_F(CorpusTest, NotesWhatIsUnusual) {
           "2 files have CRLF line ends, which are kept: the model learns to write \\r\\n"}));
 }
 
+TEST_F(CorpusTest, NotesWhatIsReadTwice) {
+  const std::string a = write("a.txt", "a"), b = write("b.txt", "b");
+  fs::create_symlink("a.txt", folder_ / "link.txt");
+  const Corpus corpus = read({a, b, path("link.txt"), b});
+  EXPECT_EQ(text_notes(corpus),
+            (std::vector<std::string>{path("link.txt") + " is read again: it is one of the files before it",
+                                      b + " is read again: it is one of the files before it"}));
+  EXPECT_EQ(files_in_both(read({a}).files, read({b, path("link.txt")}).files),
+            std::vector<std::string>{path("link.txt")});
+}
+
 TEST_F(CorpusTest, SaysThatNamesAreTakenAsTheyAre) {
   const std::string expanded =
       "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";

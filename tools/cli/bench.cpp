@@ -145,7 +145,7 @@ int run_bench(const Arguments& arguments) {
   cxxopts::Options options = make_options(
       "bench",
       "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
-      "CONFIG");
+      "CONFIG|RUN");
   options.add_options()("steps", "Steps, 3 or more: the two left out are included",
                         cxxopts::value<std::string>()->default_value("20"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(

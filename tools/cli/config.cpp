@@ -64,7 +64,7 @@ int run_config(const Arguments& arguments) {
   cxxopts::Options options = make_options(
       "config",
       "Explains the keys of a config, or checks a file: all that is wrong with it, or every key and what a run takes.",
-      "explain [KEY | TABLE | WORD] | check FILE");
+      "explain [KEY | TABLE | WORD] | check FILE|RUN");
   options.add_options()("markdown", "explain: as Markdown")("set", "check: set a key; may be repeated",
                                                             cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
       "what", "", cxxopts::value<std::string>())("file", "", cxxopts::value<std::string>());

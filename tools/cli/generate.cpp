@@ -21,6 +21,8 @@
 namespace handgrad::cli {
 namespace {
 
+bool is_quiet(const cxxopts::ParseResult& values) { return values.count("quiet") > 0; }
+
 std::string standard_input() {
   if (isatty(STDIN_FILENO) == 1) note("note: the prompt is read from the terminal; Ctrl-D on a new line ends it");
   return {std::istreambuf_iterator<char>(std::cin), {}};
@@ -35,9 +37,9 @@ std::string without_final_line_break(std::string text) {
   return text;
 }
 
-std::string default_prompt_said(const Tokenizer& tokenizer) {
+std::string default_prompt_said(const Tokenizer& tokenizer, bool quiet) {
   const std::string prompt = default_prompt(tokenizer);
-  if (prompt != "\n") {
+  if (prompt != "\n" && !quiet) {
     note(fmt::format(
         "note: the vocabulary has no line break to begin with; the text goes on from {}, which is not printed",
         describe_character(utf8_character(prompt, 0).code_point)));
@@ -50,7 +52,7 @@ std::string read_prompt(const cxxopts::ParseResult& values, const Tokenizer& tok
     throw UsageError("generate: --prompt and --prompt-file exclude each other");
   }
   if (values.count("prompt") > 0) return values["prompt"].as<std::string>();
-  if (values.count("prompt-file") == 0) return default_prompt_said(tokenizer);
+  if (values.count("prompt-file") == 0) return default_prompt_said(tokenizer, is_quiet(values));
   const std::string file = values["prompt-file"].as<std::string>();
   const std::string text = file == "-" ? standard_input() : read_file(file);
   if (tokenizer.name() == "char") check_encoding(text, file == "-" ? "standard input" : file, file == "-" ? "" : file);
@@ -58,7 +60,7 @@ std::string read_prompt(const cxxopts::ParseResult& values, const Tokenizer& tok
 }
 
 // Tokens of the prompt, before anything is printed.
-std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const std::string& prompt, Index context) {
+std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const std::string& prompt, Index context, bool quiet) {
   std::vector<TokenId> tokens;
   try {
     tokens = encode_text(tokenizer, prompt, "prompt");
@@ -69,7 +71,7 @@ std::vector<TokenId> encode_prompt(const Tokenizer& tokenizer, const std::string
                                 error.what()));
   }
   const auto count = static_cast<Index>(tokens.size());
-  if (count > context) {
+  if (count > context && !quiet) {
     note(fmt::format("note: the prompt has {} and the context {}: the model reads the last {}", counted(count, "token"),
                      context, context));
   }
@@ -105,7 +107,7 @@ void note_choice(const FoundCheckpoint& found, const std::string& path, bool qui
                    loop.best_step, best));
 }
 
-// Generated text may hold anything that its training text held. A terminal would obey it.
+// Generated text may hold any control sequence that its training text held, and a terminal would execute it.
 class Output {
  public:
   explicit Output(bool raw) : raw_(raw || isatty(STDOUT_FILENO) != 1) {}
@@ -145,7 +147,7 @@ cxxopts::Options generate_options() {
            "N")("stop", "End before this text", cxxopts::value<Text>()->default_value(""), "TEXT")(
       "stop-at-context", "End when the context is full, instead of forgetting its first half")(
       "raw",
-      "Show control characters of the text on a terminal, too, as they are: the terminal obeys them. Without it "
+      "Show control characters of the text on a terminal, too, as they are: the terminal executes them. Without it "
       "they are shown as \\x1b and the like; files and pipes get the exact bytes always")("checkpoint", "",
                                                                                           cxxopts::value<Text>());
   options.parse_positional({"checkpoint"});
@@ -175,11 +177,11 @@ int run_generate(const Arguments& arguments) {
   const FoundCheckpoint found = find_checkpoint(path);
   const Tokenizer& tokenizer = *found.checkpoint.tokenizer();
   const std::string prompt = read_prompt(parsed.values, tokenizer);
-  note_choice(found, path, parsed.values.count("quiet") > 0);
+  note_choice(found, path, is_quiet(parsed.values));
   const CausalLm<float> model = found.checkpoint.model<float>();
   const Index context = model.config().context;
   const StopRequest stop(StopRequest::Acknowledge::silently);
-  encode_prompt(tokenizer, prompt, context);  // before anything is printed
+  encode_prompt(tokenizer, prompt, context, is_quiet(parsed.values));  // before anything is printed
   const Output output(parsed.values.count("raw") > 0);
   if (parsed.values.count("prompt") > 0) output.write(prompt);
   const TextReport report = generate_text(model, tokenizer, prompt, text, [&](std::string_view piece) {
@@ -187,7 +189,7 @@ int run_generate(const Arguments& arguments) {
   });
   fmt::print("\n");
   const std::string remark = remark_on(report, context);
-  if (!remark.empty() && parsed.values.count("quiet") == 0) note(remark);
+  if (!remark.empty() && !is_quiet(parsed.values)) note(remark);
   return StopRequest::received() == 0 ? 0 : 128 + StopRequest::received();
 }
 

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t window_samples = 20;
 constexpr double sample_interval_s = 0.1;
 constexpr double redraw_interval_s = 0.1;
+constexpr double shortest_pause_s = 1.0, pause_factor = 20.0;
 constexpr std::size_t widest_bar = 30, narrowest_bar = 8;
 
 // Read for every drawing: the window may change its size.
@@ -80,7 +81,7 @@ double Progress::since_mark() {
 // The first step also takes memory and warms up: rates are counted from its end.
 void Progress::record(const StepReport& report) {
   const double spent = since_mark();
-  if (!window_.empty()) active_s_ += spent;
+  if (!window_.empty() && !is_pause(spent)) active_s_ += spent;
   if (window_.size() < 2 || active_s_ - window_.back().active_s >= sample_interval_s) {
     window_.push_back({active_s_, report.tokens, report.step});
   }
@@ -89,6 +90,13 @@ void Progress::record(const StepReport& report) {
   if (report.skipped) return;
   smoothed_loss_ = has_loss_ ? 0.9 * smoothed_loss_ + 0.1 * report.loss : report.loss;
   has_loss_ = true;
+}
+
+// A step that takes many times as long as those before it was not at work: the program or the machine was stopped.
+bool Progress::is_pause(double step_s) const {
+  const Index steps = last_.step - window_.front().step;
+  if (steps < 1 || step_s < shortest_pause_s) return false;
+  return step_s > pause_factor * (active_s_ - window_.front().active_s) / static_cast<double>(steps);
 }
 
 std::string Progress::rate_text() const {

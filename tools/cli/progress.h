@@ -37,6 +37,7 @@ class Progress final : public TrainObserver {
 
   double since_mark();
   void record(const StepReport& report);
+  bool is_pause(double step_s) const;
   bool evaluation_follows(Index step) const;
   std::string rate_text() const;
   std::string time_left() const;
@@ -52,7 +53,7 @@ class Progress final : public TrainObserver {
   Clock::time_point mark_, drawn_at_{};
   Index first_step_, saved_step_ = -1;
   double active_s_ = 0.0, other_s_ = 0.0;  // in steps; in evaluations, samples and saves
-  std::deque<Sample> window_;              // the latest steps: rates recover after a pause
+  std::deque<Sample> window_;              // the latest steps, from which rates are counted
   StepReport last_;
   double smoothed_loss_ = 0.0;
   bool has_loss_ = false;

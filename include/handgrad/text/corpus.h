@@ -50,8 +50,11 @@ void check_utf8(const Corpus& corpus);
 /// "2 files, 1200 bytes; passed over: 3 hidden, 1 link to a folder".
 std::string describe_files(const Corpus& corpus);
 
-/// What a reader of the texts would want to know before training, a line each: files that begin with a byte order mark,
-/// files with CRLF line ends, files that look like UTF-16.
+/// What a reader of the texts would want to know before training, a line each: files that are read a second time, begin
+/// with a byte order mark, have CRLF line ends, or look like UTF-16.
 std::vector<std::string> text_notes(const Corpus& corpus);
+
+/// The files of `b` that are also files of `a`, under the same or another name.
+std::vector<std::string> files_in_both(std::span<const CorpusFile> a, std::span<const CorpusFile> b);
 
 }  // namespace handgrad
