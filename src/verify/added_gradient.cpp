@@ -68,7 +68,7 @@ std::vector<std::string> AddedGradient<S>::violations(double limit) const {
   for (const Row& row : compare()) {
     if (row.error <= limit) continue;
     all.push_back(
-        fmt::format("{}: the gradient must be added to what stands there, but entry {} is off by {:.2e} of the largest "
+        fmt::format("{}: the gradient must be added to the existing one, but entry {} is off by {:.2e} of the largest "
                     "gradient in a "
                     "second pass",
                     row.tensor, row.index, row.error));

@@ -115,10 +115,8 @@ std::string only_violation(const std::string& mistake) {
 // The operand is used once and starts from 0: no derivative shows it.
 TEST(GradientCheck, an_assigned_gradient_is_named) {
   EXPECT_LE(check_mistake("assigned to a").worst_complex_error, 1e-14);
-  EXPECT_TRUE(
-      only_violation("assigned to a").starts_with("operand 0: the gradient must be added to what stands there"));
-  EXPECT_TRUE(
-      only_violation("assigned to w").starts_with("operand 1: the gradient must be added to what stands there"));
+  EXPECT_TRUE(only_violation("assigned to a").starts_with("operand 0: the gradient must be added to the existing one"));
+  EXPECT_TRUE(only_violation("assigned to w").starts_with("operand 1: the gradient must be added to the existing one"));
   EXPECT_EQ(check_mistake("assigned to w").violations.size(), 1u);
 }
 

@@ -14,7 +14,7 @@ template <class S>
 struct Context {
   Tape<S>& tape;
   const ParameterStore<S>& store;
-  PositionsRef positions;
+  PositionsRef positions = {};
   double dropout = 0.0;  ///< 0 outside training.
   std::uint64_t seed = 0;
   std::uint64_t first_sample = 0;  ///< Number of the batch's first sequence, over the whole training.

@@ -8,7 +8,7 @@
 
 namespace handgrad {
 
-/// Proves that a backward pass adds to the gradients that stand in a store.
+/// Proves that a backward pass adds to the gradients that a store holds.
 ///
 ///   ...a backward pass into gradients of 0...
 ///   AddedGradient<S> proof(store, seed);   // keeps what it found; gradients are now random, of each tensor's own size

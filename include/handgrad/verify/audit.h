@@ -41,7 +41,7 @@ struct AuditReport {
 ///   finite differences    every parameter tensor along one random direction, the step swept over decades, the best
 ///   float against double  loss and every gradient tensor of the path that trains
 ///   paths                 explicit and tiled attention, cached and uncached logits, one and several threads
-///   rules                 gradients are added to what stands there; parameters and activations that are only read keep
+///   rules                 gradients are added to the existing ones; parameters and activations that are only read keep
 ///                         their bits: in double and in float
 ///
 /// Errors are those of verify/gradient_check.h. Throws what the model throws.

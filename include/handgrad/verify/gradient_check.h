@@ -68,7 +68,7 @@ struct GradientReport {
   /// The same relative to the entry itself, over entries above 1e-4 of their tensor's largest.
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
-  /// One sentence for each rule of a backward pass that was broken: a gradient that is not added to what stands there,
+  /// One sentence for each rule of a backward pass that was broken: a gradient that is not added to the existing one,
   /// an operand that does not keep its bits. No error above shows these.
   std::vector<std::string> violations;
 
@@ -180,7 +180,7 @@ void require_values(std::span<const Tensor<double>> operands);
 /// Throws RangeError if no entry would be looked at.
 void require_entries(Index wanted);
 
-/// Gradient of <f, w> by the backward pass, added to what stands in the store.
+/// Gradient of <f, w> by the backward pass, added to the store's.
 template <class S, class F>
 void add_gradient(F& f, const ParameterStore<S>& store, std::uint64_t seed) {
   Tape<S> tape;
@@ -215,7 +215,7 @@ template <class F>
 std::vector<std::string> replaced_gradients(F& f, ParameterStore<double>& store, std::uint64_t seed) {
   const AddedGradient<double> proof(store, seed);
   add_gradient(f, store, seed);
-  return proof.violations(1e-10);
+  return proof.violations(1e-8);
 }
 
 /// Which entries of a tensor of that size are looked at: all, or `wanted` different ones.
@@ -225,7 +225,7 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
 
 /// Checks the backward pass of f, a function of Inputs<S> for any scalar S that returns a dense Var<S>, at the given
 /// operands: in double, against the complex step and against central differences of <f, w> with random w. It also
-/// proves that gradients are added to what stands there, by a second pass into random numbers, and that operands and
+/// proves that gradients are added to the existing ones, by a second pass into random numbers, and that operands and
 /// the values between them keep their bits; what breaks this is in the report's violations. Names kinks; throws Error
 /// for a function that gives another value when it is asked again, RangeError for options that would check nothing.
 template <class F>
