@@ -140,6 +140,16 @@ TEST_F(ConfigCommand, json_goes_where_it_is_sent) {
   }
 }
 
+TEST_F(ConfigCommand, json_that_cannot_be_written_is_an_error_before_the_work) {
+  for (const std::string command : {"audit", "bench"}) {
+    const Outcome none = line.run({command, "tiny.toml", "--json=none/out.json"});
+    EXPECT_EQ(none.exit_code, 4);
+    EXPECT_EQ(none.out, "");
+    EXPECT_EQ(none.err, "error: cannot write none/out.json: no such file or directory\n");
+    EXPECT_EQ(line.run({command, "tiny.toml", "--json=."}).err, "error: cannot write .: is a directory\n");
+  }
+}
+
 TEST_F(ConfigCommand, sealing_a_link_keeps_it) {
   ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
   const std::string file = line.read("run/checkpoints/step-00000006.h5");

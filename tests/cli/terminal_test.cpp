@@ -67,6 +67,19 @@ TEST_F(Terminal, the_bar_fits_and_keeps_the_time_left) {
   }
 }
 
+// A bar that was drawn in a wide window takes several lines of a narrow one: all of them are cleared.
+TEST_F(Terminal, a_window_that_shrinks_is_drawn_whole) {
+  how.columns = 120;
+  how.later_columns = 30;
+  const std::string text =
+      train({"--set", "train.steps=20000", "--set", "eval.every=20000", "--set", "checkpoint.every=20000"}).text;
+  std::smatch up;
+  ASSERT_TRUE(std::regex_search(text, up, std::regex(R"re(\r\x1b\[[1-3]A\x1b\[J)re"))) << text;
+  const std::vector<std::string> after = bars(up.suffix());
+  ASSERT_FALSE(after.empty());
+  for (const std::string& bar : after) EXPECT_LT(bar.size(), 30u) << bar;
+}
+
 TEST_F(Terminal, one_that_cannot_draw_gets_plain_lines) {
   for (const std::vector<std::string>& environment :
        std::vector<std::vector<std::string>>{{},

@@ -45,6 +45,9 @@ Shown run_on_terminal(const std::vector<std::string>& arguments, const OnTermina
   char buffer[4096];
   for (ssize_t taken; (taken = ::read(terminal, buffer, sizeof buffer)) > 0;) {
     shown.text.append(buffer, static_cast<std::size_t>(taken));
+    if (how.later_columns == 0 || shown.text.find("tokens/s") == std::string::npos) continue;
+    size.ws_col = static_cast<unsigned short>(how.later_columns);
+    ::ioctl(terminal, TIOCSWINSZ, &size);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

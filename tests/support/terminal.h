@@ -10,6 +10,7 @@ struct OnTerminal {
   std::string folder;
   int columns = 80;
   std::vector<std::string> environment = {"TERM=xterm"};  ///< NAME=VALUE; NAME alone removes it.
+  int later_columns = 0;                                  ///< The width once a rate has been shown; 0: as before.
   std::string typed;                                      ///< Typed at once; Ctrl-D (\x04) ends it.
 };
 

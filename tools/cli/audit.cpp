@@ -129,6 +129,7 @@ int run_audit(const Arguments& arguments) {
   options.parse_positional({"config"});
   const Parsed parsed = parse(options, "audit", arguments);
   if (parsed.help) return done;
+  check_json(parsed.values);
   const std::string path =
       config_path(required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help"));
   std::vector<std::string> overrides;

@@ -154,6 +154,7 @@ int run_bench(const Arguments& arguments) {
   options.parse_positional({"config"});
   const Parsed parsed = parse(options, "bench", arguments);
   if (parsed.help) return done;
+  check_json(parsed.values);
   const std::string path =
       config_path(required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help"));
   const Index steps = read_integer("--steps", parsed.values["steps"].as<std::string>(), 3, 1'000'000);

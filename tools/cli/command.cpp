@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "console.h"
@@ -138,6 +139,18 @@ int wanted_threads(const cxxopts::ParseResult& values) {
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what) {
   if (values.count(name) == 0) throw UsageError(what);
   return values[name].as<std::string>();
+}
+
+void check_json(const cxxopts::ParseResult& values) {
+  const std::string file = values.count("json") > 0 ? values["json"].as<std::string>() : "";
+  if (file.empty() || file == "-") return;
+  const std::string place = link_target(file);
+  std::error_code error;
+  if (std::filesystem::is_directory(place, error))
+    throw DataError(fmt::format("cannot write {}: is a directory", file));
+  if (!std::filesystem::is_directory(folder_of(place), error)) {
+    throw DataError(fmt::format("cannot write {}: no such file or directory", file));
+  }
 }
 
 void write_json(const cxxopts::ParseResult& values, const std::string& json) {

@@ -61,6 +61,9 @@ bool is_thread_list(std::string_view text);
 /// The one positional argument, or UsageError.
 std::string required_argument(const cxxopts::ParseResult& values, const std::string& name, const std::string& what);
 
+/// Throws DataError if the file of --json=FILE cannot be written for want of a folder, or is one: before the work.
+void check_json(const cxxopts::ParseResult& values);
+
 /// Prints a JSON line to stdout for --json, or writes it to the file of --json=FILE, as write_output does.
 void write_json(const cxxopts::ParseResult& values, const std::string& json);
 

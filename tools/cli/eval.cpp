@@ -72,6 +72,7 @@ int run_eval(const Arguments& arguments) {
   options.parse_positional({"checkpoint"});
   const Parsed parsed = parse(options, "eval", arguments);
   if (parsed.help) return done;
+  check_json(parsed.values);
   const std::string path =
       required_argument(parsed.values, "checkpoint", "eval: a CHECKPOINT is needed; see handgrad eval --help");
   const ThreadScope scope(wanted_threads(parsed.values));
