@@ -22,8 +22,8 @@ using KernelMask = std::uint64_t;
 constexpr KernelMask bit(int signal) { return KernelMask{1} << (signal - 1); }
 
 // Faults of the thread itself cannot wait: a blocked SIGSEGV ends the process without its handler.
-constexpr KernelMask blocked = ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGABRT) |
-                                 bit(SIGSYS));
+constexpr KernelMask blocked =
+    ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGABRT) | bit(SIGSYS));
 
 constexpr std::int64_t window_ns = 10'000'000;
 

@@ -12,7 +12,14 @@ namespace handgrad {
 namespace {
 
 constexpr Index float_bytes = 4;
-constexpr Index program_bytes = 32'000'000;  // libraries, code, stacks of a few threads: measured
+constexpr Index most_bytes = 1'000'000'000'000'000;  // far above any memory; sums of a few stay within 64 bits
+constexpr Index program_bytes = 32'000'000;          // libraries, code, stacks of a few threads: measured
+
+// a b, at most most_bytes.
+Index product(Index a, Index b) {
+  Index result = 0;
+  return __builtin_mul_overflow(a, b, &result) || result > most_bytes ? most_bytes : result;
+}
 
 // Values per token and layer that the backward pass reads.
 Index kept_per_layer(const ModelConfig& m) {
@@ -39,23 +46,26 @@ Index MemoryEstimate::peak() const {
 }
 
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens) {
+  if (text_bytes < 0 || tokens < 0) {
+    throw RangeError(fmt::format("memory: 0 bytes and tokens or more are needed, got {} and {}", text_bytes, tokens));
+  }
   const ModelConfig& m = resolved.model;
   const Index parameters = CausalLm<float>::count_parameters(m);
   const Index batch = resolved.train.batch_size * m.context;
   const Index moments = resolved.optimizer.name == OptimizerKind::adamw ? 2 : 1;
   const Index watched = resolved.log.health_every > 0 ? 1 : 0;
-  const Index slab = std::min<Index>(batch, 512) * m.vocab_size * float_bytes;
-  const Index logits = std::min(batch * m.vocab_size * float_bytes, std::max(m.logits_budget_mb << 20, slab));
+  const Index slab = product(std::min<Index>(batch, 512) * float_bytes, m.vocab_size);
+  const Index logits = std::min(product(batch * float_bytes, m.vocab_size), std::max(m.logits_budget_mb << 20, slab));
   MemoryEstimate estimate;
   estimate.program = program_bytes;
-  estimate.text = text_bytes;
-  estimate.tokens = tokens * float_bytes;
-  estimate.states = (2 + moments + watched) * parameters * float_bytes;
+  estimate.text = std::min(text_bytes, most_bytes);
+  estimate.tokens = product(tokens, float_bytes);
+  estimate.states = product((2 + moments + watched) * float_bytes, parameters);
   // The pool keeps buffers of several sizes, not all of which serve again.
   const Index passing = transient_per_token(m) + 2 * m.d_model + m.d_ff;
-  estimate.activations = batch * (m.n_layers * kept_per_layer(m) + passing) * float_bytes + logits;
-  estimate.evaluation = batch * transient_per_token(m) * float_bytes;
-  estimate.checkpoint = (1 + moments) * parameters * float_bytes;
+  estimate.activations = product(batch * float_bytes, product(m.n_layers, kept_per_layer(m)) + passing) + logits;
+  estimate.evaluation = product(batch * float_bytes, transient_per_token(m));
+  estimate.checkpoint = product((1 + moments) * float_bytes, parameters);
   return estimate;
 }
 
@@ -79,7 +89,7 @@ void check_memory(const MemoryEstimate& estimate, const Config& resolved) {
 
 Index estimate_audit_memory(const ModelConfig& model) {
   constexpr Index bytes_per_parameter = 64;  // measured
-  return program_bytes + bytes_per_parameter * CausalLm<float>::count_parameters(model);
+  return program_bytes + product(bytes_per_parameter, CausalLm<float>::count_parameters(model));
 }
 
 void require_memory(Index needed, const std::string& help) {
@@ -91,7 +101,7 @@ void require_memory(Index needed, const std::string& help) {
 }
 
 void check_memory_for_text(Index text_bytes) {
-  const Index needed = (1 + float_bytes) * text_bytes, available = available_memory_bytes();
+  const Index needed = product(1 + float_bytes, text_bytes), available = available_memory_bytes();
   if (needed <= available) return;
   throw ResourceError(fmt::format("memory: a text of {} takes up to {} while it is read, {} are free",
                                   megabytes(text_bytes), megabytes(needed), megabytes(available)),

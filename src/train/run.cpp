@@ -89,7 +89,8 @@ std::optional<StepReport> Run::advance(std::stop_token stop) {
   const LoopState& loop = trainer_.loop();
   const bool last = report.step >= config.train.steps, evaluated = last || report.step % config.eval.every == 0;
   // A step whose evaluation may end the run by patience may be the last, and is logged like the last.
-  const bool perhaps_last = evaluated && config.eval.patience > 0 && loop.evaluations_since_best + 1 >= config.eval.patience;
+  const bool perhaps_last =
+      evaluated && config.eval.patience > 0 && loop.evaluations_since_best + 1 >= config.eval.patience;
   if (last || perhaps_last || report.skipped || report.step == 1 || report.step % config.log.every == 0) {
     log_->add(report);
   }

@@ -84,7 +84,10 @@ Config completed(Config config, const Tokenizer& tokenizer) {
   return resolve(std::move(config));
 }
 
-double learning_rate(const Config& config, Index step) { return schedule_of(config).at(step); }
+double learning_rate(const Config& config, Index step) {
+  if (step < 0) throw RangeError(fmt::format("learning_rate: 0 steps or more are needed, got {}", step));
+  return schedule_of(config).at(step);
+}
 
 bool is_done(const Config& config, const LoopState& loop) {
   const bool out_of_patience = config.eval.patience > 0 && loop.evaluations_since_best >= config.eval.patience;

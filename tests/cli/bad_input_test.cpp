@@ -99,7 +99,7 @@ TEST(BadInput, usage) {
 TEST(BadInput, configs) {
   expect_all({
       {{"train", "none.toml"}, 2, "cannot read none.toml: no such file or directory"},
-      {{"train", "."}, 2, "cannot read .: it is a folder"},
+      {{"train", "."}, 2, "train: .: it is a folder; CONFIG is a file"},
       config("[data\nfiles = 1", "c.toml:1: malformed TOML: expected ']', saw '\\n'"),
       config("[train]\nsteps = 5\n[modle]\nn_layers = 2\n", "c.toml:3: [modle]: unknown table; did you mean [model]?"),
       config("[model]\nn_layer = 2\n", "c.toml:2: model.n_layer: unknown key; did you mean model.n_layers?"),
@@ -160,7 +160,7 @@ TEST(BadInput, folders) {
   CommandLine line;
   line.prepare();
   line.write("full/notes.txt", "mine");
-  expect(line, {{"train", "tiny.toml", "--out", "text.txt"}, 4, "text.txt: is no folder"});
+  expect(line, {{"train", "tiny.toml", "--out", "text.txt"}, 4, "text.txt: it is not a folder"});
   expect(line, {{"train", "tiny.toml", "--out", "full"},
                 4,
                 "full: holds other files and no run; choose another folder with --out"});
@@ -211,7 +211,7 @@ TEST(BadInput, checkpoints) {
   {
     test::Bytes bytes(reinterpret_cast<const std::byte*>(good.data()),
                       reinterpret_cast<const std::byte*>(good.data() + good.size()));
-    test::put_at<std::uint32_t>(bytes, bytes.size() - 56, 2);
+    test::put_at<std::uint32_t>(bytes, bytes.size() - 56, 3);
     test::seal_again(bytes);
     newer.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -236,7 +236,7 @@ TEST(BadInput, checkpoints) {
            {"unsealed.h5",
             "cannot load unsealed.h5: it has no seal: another program wrote it, or it was cut; `handgrad "
             "inspect --reseal` seals it if it is sound"},
-           {"newer.h5", "cannot load newer.h5: it was written by a newer handgrad: format 2, this one reads up to 1"},
+           {"newer.h5", "cannot load newer.h5: it was written by a newer handgrad: format 3, this one reads up to 2"},
            {"nan.h5", "cannot load nan.h5: /model/embedding/weight[5] is nan"},
        }) {
     expect(line, {{"generate", file}, 4, reason});

@@ -98,7 +98,8 @@ TEST_F(Generate, a_prompt_longer_than_the_context_is_pointed_out) {
   EXPECT_EQ(generate({"--prompt", "hen saw "}).err, "");
   const Outcome full = generate({"--prompt", "hen saw ", "--stop-at-context"});
   EXPECT_EQ(full.out, "hen saw \n");
-  EXPECT_EQ(full.err, "note: the text ends because the context of 8 tokens is full (--stop-at-context)\n");
+  EXPECT_EQ(full.err,
+            "note: nothing was written, since the prompt fills the context of 8 tokens (--stop-at-context)\n");
 }
 
 // With a rate that spoils the model the first evaluation is the best.

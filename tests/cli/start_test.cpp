@@ -64,7 +64,8 @@ TEST_F(Start, as_process_1_it_answers_signals) {
   }
   ASSERT_EQ(line_.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
   // The program's own process is the child of unshare.
-  const std::string send = "for i in $(seq 600); do kill -$1 $(cat /proc/$2/task/$2/children) 2>/dev/null && break; sleep 0.05; done\n";
+  const std::string send =
+      "for i in $(seq 600); do kill -$1 $(cat /proc/$2/task/$2/children) 2>/dev/null && break; sleep 0.05; done\n";
   line_.write("send", send);
   for (const std::string command : {"generate run -n 100000000 > out",
                                     "bench tiny.toml --steps 1000000 --set "

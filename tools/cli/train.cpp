@@ -97,9 +97,10 @@ int train(const TrainRequest& request, int threads) {
   const std::string folder = output_folder(request);
   TrainPlan plan = plan_training(request, folder);
   if (is_done(plan.config, plan.loop()) && !plan.loop().evaluation_pending) {
+    const Trainer<float> trainer = make_trainer(std::move(plan));  // refuses a file or a text that does not fit
     if (!request.quiet) {
-      say(fmt::format("{}: {}; {}\n", folder, finished_text(plan.config, plan.loop()),
-                      how_to_go_on(plan.config, plan.loop())));
+      say(fmt::format("{}: {}; {}\n", folder, finished_text(trainer.config(), trainer.loop()),
+                      how_to_go_on(trainer.config(), trainer.loop())));
     }
     return done;
   }

@@ -47,8 +47,8 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 /// alone may be somebody's own.
 bool is_run_folder(const std::string& folder);
 
-/// Renames what has the name of a checkpoint of a later step than `step`, so that the run neither replaces nor counts it:
-/// damaged files, copies under a wrong number, folders. Returns the new paths. Throws DataError.
+/// Renames what has the name of a checkpoint of a later step than `step`, so that the run neither replaces nor counts
+/// it: damaged files, copies under a wrong number, folders. Returns the new paths. Throws DataError.
 std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::string& run_folder, Index step);
 
 /// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps

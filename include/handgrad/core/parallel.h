@@ -14,8 +14,8 @@ void run_tiles(Index tiles, TileBody body, void* context);
 
 /// Calls body(0) .. body(tiles - 1), each once, on the threads of the caller's team. Which thread takes a tile, and
 /// when, is open: a tile must write nothing that another one touches, and results may depend on the tile alone.
-/// Inside, every thread rounds to nearest and flushes denormals to zero; its own setting is restored at the end. While a
-/// thread multiplies matrices, asynchronous signals are blocked on it; its mask is restored at the end. The first
+/// Inside, every thread rounds to nearest and flushes denormals to zero; its own setting is restored at the end. While
+/// a thread multiplies matrices, asynchronous signals are blocked on it; its mask is restored at the end. The first
 /// exception of a tile is thrown again here. Inside a tile, and in a forked child of a process with several threads, it
 /// runs serially.
 template <class F>

@@ -22,7 +22,8 @@ struct MemoryEstimate {
   Index peak() const;
 };
 
-/// For a config that is resolved (config/validate.h). Throws ConfigError for a config that breaks a rule.
+/// For a config that is resolved (config/validate.h). Figures beyond a petabyte are held there. Throws ConfigError for a
+/// config that is not resolved, RangeError for numbers below 0.
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens);
 
 /// Throws ResourceError if that is more than this process may take (core/memory.h), naming the keys that help.

@@ -145,7 +145,7 @@ class Trainer {
 /// names another vocab_size, or breaks a rule of config/validate.h.
 Config completed(Config config, const Tokenizer& tokenizer);
 
-/// The rate of the update that follows `step` completed ones.
+/// The rate of the update that follows `step` completed ones. Throws RangeError for a step below 0.
 double learning_rate(const Config& config, Index step);
 
 /// True after train.steps steps, or when patience has run out.
