@@ -69,22 +69,19 @@ MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index t
   return estimate;
 }
 
-void check_memory(const MemoryEstimate& estimate, const Config& resolved) {
-  const Index needed = estimate.peak();
-  std::string help =
-      fmt::format("smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint take {})",
-                  megabytes(estimate.states + estimate.checkpoint));
-  if (estimate.activations + estimate.evaluation > estimate.states + estimate.checkpoint) {
-    help = fmt::format(
-        "smaller train.batch_size with train.accumulation raised to match, or model.context {} (an "
-        "update of {} x {} tokens takes {})",
-        resolved.model.attention == AttentionKind::explicit_form ? "or model.attention = \"tiled\"" : "",
-        resolved.train.batch_size, resolved.model.context, megabytes(estimate.activations + estimate.evaluation));
-  }
-  if (estimate.text + estimate.tokens > needed / 2) {
-    help = fmt::format("less text (reading it takes {})", megabytes(estimate.text + estimate.tokens));
-  }
-  require_memory(needed, help);
+void check_memory(const MemoryEstimate& estimate, const Config& resolved, Index to_be_freed) {
+  const Index by_batch = estimate.activations + estimate.evaluation, by_weights = estimate.states + estimate.checkpoint;
+  const bool explicit_form = resolved.model.attention == AttentionKind::explicit_form;
+  const std::string help =
+      by_batch > by_weights
+          ? fmt::format("smaller train.batch_size with train.accumulation raised to match, or model.context{} (a "
+                        "micro-batch of {} x {} tokens takes {})",
+                        explicit_form ? ", or model.attention=tiled" : "", resolved.train.batch_size,
+                        resolved.model.context, megabytes(by_batch))
+          : fmt::format("smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint "
+                        "take {})",
+                        megabytes(by_weights));
+  require_memory(estimate.to_come() - to_be_freed, help);
 }
 
 Index estimate_audit_memory(const ModelConfig& model) {
@@ -95,7 +92,7 @@ Index estimate_audit_memory(const ModelConfig& model) {
 void require_memory(Index needed, const std::string& help) {
   const Index available = available_memory_bytes();
   if (needed <= available) return;
-  throw ResourceError(fmt::format("memory: about {} are needed, {} are free; what helps: {}", megabytes(needed),
+  throw ResourceError(fmt::format("memory: about {} more are needed, {} are free; what helps: {}", megabytes(needed),
                                   megabytes(available), help),
                       static_cast<std::uint64_t>(needed));
 }

@@ -43,6 +43,8 @@ class Container {
     const std::span<const std::byte> raw = bytes_of(required(path, element_type<T>()));
     return {reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)};
   }
+  /// Of the whole file, which is in memory.
+  Index size_bytes() const { return static_cast<Index>(bytes_.size()); }
   std::string_view text(std::string_view path) const {
     const std::span<const char> characters = values<char>(path);
     return {characters.data(), characters.size()};

@@ -20,19 +20,22 @@ struct MemoryEstimate {
 
   /// At the worst moment: a save, or the end of reading the text.
   Index peak() const;
+  /// What is still to be taken once the text has been read.
+  Index to_come() const { return states + activations + evaluation + checkpoint; }
 };
 
 /// For a config that is resolved (config/validate.h). Figures beyond a petabyte are held there. Throws ConfigError for a
 /// config that is not resolved, RangeError for numbers below 0.
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens);
 
-/// Throws ResourceError if that is more than this process may take (core/memory.h), naming the keys that help.
-void check_memory(const MemoryEstimate& estimate, const Config& resolved);
+/// For a program that has read its text: throws ResourceError if what is still to come is more than this process may
+/// take (core/memory.h), naming the keys that help. `to_be_freed`: bytes that it holds now and gives back before.
+void check_memory(const MemoryEstimate& estimate, const Config& resolved, Index to_be_freed = 0);
 
 /// Bytes that an audit of a model takes, about: the model in three scalars, its gradients, and copies to compare.
 Index estimate_audit_memory(const ModelConfig& model);
 
-/// Throws ResourceError if `needed` bytes are more than this process may take. `help` says what takes less.
+/// Throws ResourceError if `needed` more bytes are more than this process may take. `help` says what takes less.
 void require_memory(Index needed, const std::string& help);
 
 /// The same for the reading of a text, before it begins: a byte per byte for the text, four for each token, and a token
