@@ -4,8 +4,8 @@
 
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
@@ -98,8 +98,8 @@ TEST(GradientCheck, every_kind_of_the_mutation_set_is_planted) {
   std::set<std::string> kinds, planted;
   for (const auto& mistake : testing::planted_mistakes()) planted.insert(mistake.mutation);
   planted.erase("");
-  const std::regex word("[a-z_]+");
-  for (std::sregex_iterator i(list.begin(), list.end(), word), end; i != end; ++i) kinds.insert(i->str());
+  std::istringstream names(list);
+  for (std::string name; std::getline(names >> std::ws, name, ',');) kinds.insert(name);
   EXPECT_EQ(planted, kinds);
 }
 
