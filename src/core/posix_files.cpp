@@ -18,11 +18,24 @@ namespace {
 
 int outcome(int result) { return result < 0 ? -errno : result; }
 
+// A program whose standard streams are closed gets their numbers for the next files, and prints into them. What is
+// written to never has such a number. Returns a descriptor, or -1 with errno.
+int open_for_writing(const std::string& path, int flags) {
+  constexpr int first_of_files = STDERR_FILENO + 1;
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (file < 0 || file >= first_of_files) return file;
+  const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, first_of_files);
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  return moved;
+}
+
 class PosixFiles final : public FileSystem {
  public:
   int open(const std::string& path, Open how) override {
     const int flags = how == Open::create ? O_CREAT | O_EXCL : O_CREAT | O_APPEND;
-    return outcome(::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666));
+    return outcome(open_for_writing(path, O_WRONLY | flags));
   }
   Index write(int file, std::span<const std::byte> bytes) override {
     const auto taken = ::write(file, bytes.data(), bytes.size());
@@ -147,7 +160,7 @@ std::vector<std::byte> read_bytes(const std::string& path, Index max_bytes) {
 
 RunLock::RunLock(const std::string& folder) {
   const std::string path = folder + "/lock";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  file_ = open_for_writing(path, O_RDWR | O_CREAT);
   if (file_ < 0) throw DataError(fmt::format("cannot lock {}: {}", folder, describe_errno(errno)));
   int result = 0;
   do {

@@ -194,12 +194,27 @@ TEST(files, appender_takes_back_half_a_line) {
   EXPECT_EQ(read_file(folder / "log"), "one\nthree\n");
 }
 
-TEST(files, kept_prefix_drops_torn_and_later_lines) {
-  const auto up_to = [](char last) { return [last](std::string_view line) { return line[0] <= last; }; };
-  EXPECT_EQ(kept_prefix("1\n2\n3\n", up_to('2')), 4);
-  EXPECT_EQ(kept_prefix("1\n2", up_to('2')), 2);
-  EXPECT_EQ(kept_prefix("", up_to('2')), 0);
-  EXPECT_EQ(kept_prefix("1\n3\n2\n", up_to('2')), 2);
+// A host program may have its standard streams closed, and print all the same.
+TEST(files, no_file_gets_the_number_of_a_standard_stream) {
+  const test::TemporaryFolder folder;
+  const std::string log = folder / "log";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int stream : {0, 1, 2}) ::close(stream);
+    const RunLock lock(folder.path());
+    Appender rows(posix_files(), log);
+    rows.append("row");
+    for (const int stream : {0, 1, 2}) {
+      if (::write(stream, "printed", 7) != -1) ::_exit(1);
+    }
+    rows.append("row");
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read_file(log), "row\nrow\n");
+  EXPECT_EQ(read_file(folder / "lock"), "");
 }
 
 TEST(files, read_says_why_not) {

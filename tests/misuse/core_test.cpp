@@ -145,7 +145,6 @@ TEST(Misuse, files) {
   EXPECT_REFUSED(RangeError, "", log.truncate(100));
   EXPECT_REFUSED(RangeError, "", log.truncate(-1));
   EXPECT_EQ(folder_of(""), ".");
-  EXPECT_EQ(kept_prefix("", [](std::string_view) { return true; }), 0);
   EXPECT_FALSE(describe_errno(-1).empty());
 }
 

@@ -98,17 +98,6 @@ class Appender {
   bool folder_synced_ = false;
 };
 
-/// Bytes of the longest prefix of `text` made of whole lines for which `keep(line)` holds: where a log is cut on
-/// resume, so that a torn last line and rows of updates that will be redone go.
-template <class Keep>
-Index kept_prefix(std::string_view text, Keep keep) {
-  std::size_t size = 0;
-  for (std::size_t end; (end = text.find('\n', size)) != std::string_view::npos; size = end + 1) {
-    if (!keep(text.substr(size, end - size))) break;
-  }
-  return static_cast<Index>(size);
-}
-
 /// The whole of a file (or of a pipe). Throws DataError if it is missing, unreadable, a folder, or larger than
 /// `max_bytes`; ResourceError if it does not fit in memory.
 std::string read_file(const std::string& path, Index max_bytes = Index{1} << 40);
