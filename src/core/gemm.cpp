@@ -88,7 +88,10 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
   });
 }
 
-Index block_rows(Index time) { return (256 + time - 1) / time * time; }
+Index block_rows(Index time) {
+  if (time < 1) throw RangeError(fmt::format("block_rows: a sequence has at least 1 row, got {}", time));
+  return (256 + time - 1) / time * time;
+}
 
 namespace {
 

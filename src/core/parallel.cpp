@@ -1,5 +1,6 @@
 #include "handgrad/core/parallel.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 
 #include "core/float_environment.h"
 #include "core/signal_guard.h"
+#include "handgrad/core/errors.h"
 
 namespace handgrad {
 namespace {
@@ -68,6 +70,10 @@ void run_tiles(Index tiles, TileBody body, void* context) {
     }
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+void refuse_tile(Index tile) {
+  throw RangeError(fmt::format("parallel_ranges: tiles of at least 1 element are needed, got {}", tile));
 }
 
 }  // namespace detail

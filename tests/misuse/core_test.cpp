@@ -4,9 +4,11 @@
 #include "handgrad/core/attention_options.h"
 #include "handgrad/core/buffer.h"
 #include "handgrad/core/files.h"
+#include "handgrad/core/gemm.h"
 #include "handgrad/core/hash.h"
 #include "handgrad/core/loss_options.h"
 #include "handgrad/core/mask.h"
+#include "handgrad/core/parallel.h"
 #include "handgrad/core/positions.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
@@ -17,6 +19,8 @@ namespace handgrad::misuse {
 namespace {
 
 const Covers covers{"core/attention_options.h",
+                    "core/gemm.h",
+                    "core/parallel.h",
                     "core/buffer.h",
                     "core/dropout_mask.h",
                     "core/errors.h",
@@ -44,6 +48,13 @@ static_assert(!views_of_temporaries<Mask>);
 static_assert(!views_of_temporaries<Tensor<float>>);
 static_assert(!views_of_temporaries<const Tensor<double>>);
 static_assert(requires(Tensor<float> & x) { x.view(); });
+
+TEST(MisuseCore, tiles_and_blocks) {
+  EXPECT_REFUSED(RangeError, "parallel_ranges: tiles of at least 1 element are needed, got 0",
+                 parallel_ranges(10, 0, [](Index, Index) {}));
+  EXPECT_REFUSED(RangeError, "block_rows: a sequence has at least 1 row, got 0", block_rows(0));
+  EXPECT_NO_THROW(parallel_tiles(-1, [](Index) {}));
+}
 
 TEST(Misuse, buffer) {
   EXPECT_REFUSED(ResourceError, "memory: -1 elements", Buffer<float>(-1));

@@ -10,8 +10,6 @@ namespace {
 
 // Headers whose functions check nothing on purpose, and why.
 const std::map<std::string, std::string> unchecked{
-    {"core/gemm.h", "products run inside of tiles; operations check their shapes before"},
-    {"core/parallel.h", "a tile's body is the caller's; counts of 0 and below run nothing"},
     {"core/types.h", "names of types"},
     {"nn/sites.h", "numbers of places, a function of its arguments"},
 };

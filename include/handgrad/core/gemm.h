@@ -46,7 +46,7 @@ template <class S>
 void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, const ProductTiles& tiles);
 
 /// Rows of a block of whole sequences: the unit in which gradients are summed, so that splitting a batch at multiples
-/// of it changes no bit. A block is ceil(256 / time) sequences of `time` rows each.
+/// of it changes no bit. A block is ceil(256 / time) sequences of `time` rows each. Throws RangeError for time below 1.
 Index block_rows(Index time);
 
 /// Raised by every change of this program that changes the bits of training.

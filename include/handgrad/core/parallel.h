@@ -10,6 +10,7 @@ namespace handgrad {
 namespace detail {
 using TileBody = void (*)(void* context, Index tile);
 void run_tiles(Index tiles, TileBody body, void* context);
+[[noreturn]] void refuse_tile(Index tile);
 }  // namespace detail
 
 /// Calls body(0) .. body(tiles - 1), each once, on the threads of the caller's team. Which thread takes a tile, and
@@ -26,9 +27,10 @@ void parallel_tiles(Index tiles, F&& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-/// Tiles of `tile` elements over [0, size), the last one shorter: body(begin, end).
+/// Tiles of `tile` elements over [0, size), the last one shorter: body(begin, end). Throws RangeError for a tile below 1.
 template <class F>
 void parallel_ranges(Index size, Index tile, F&& body) {
+  if (tile < 1) detail::refuse_tile(tile);
   parallel_tiles((size + tile - 1) / tile, [&](Index i) {
     const Index begin = i * tile;
     body(begin, begin + tile < size ? begin + tile : size);
