@@ -66,6 +66,12 @@ TEST_F(Streams, one_that_cannot_be_written_is_an_error_after_the_work_is_done) {
   EXPECT_EQ(line_.read("err"), "error: cannot write to standard output: no space left on device\n");
 }
 
+TEST_F(Streams, an_error_steers_no_terminal) {
+  EXPECT_EQ(line_.shell("$h train $'no\\e[31m\\nfile.toml' 2> err"), 2);
+  EXPECT_EQ(line_.read("err").find('\x1b'), std::string::npos);
+  EXPECT_NE(line_.read("err").find("no\\x1b[31m\\nfile.toml"), std::string::npos) << line_.read("err");
+}
+
 TEST_F(Streams, an_error_that_cannot_be_printed_keeps_its_exit_code) {
   EXPECT_EQ(line_.shell("$h train nosuch.toml 2>&-"), 2);
   EXPECT_EQ(line_.shell("$h generate nosuch 2>&-"), 4);

@@ -76,7 +76,8 @@ int dispatch(const Arguments& arguments) {
 }
 
 int fail(const std::string& message, int code) {
-  say_error(fmt::format("{}error: {}\n", erase_line(STDERR_FILENO), message));
+  // A file's name, which a message repeats, may hold anything.
+  say_error(fmt::format("{}error: {}\n", erase_line(STDERR_FILENO), escaped(message)));
   return code;
 }
 
