@@ -40,10 +40,11 @@ Index transient_per_token(const ModelConfig& m) {
 
 }  // namespace
 
-Index MemoryEstimate::peak() const {
-  const Index training = tokens + states + activations + evaluation + checkpoint;
-  return program + std::max(text + tokens, training);
+Index MemoryEstimate::training_peak() const {
+  return program + tokens + states + activations + evaluation + checkpoint;
 }
+
+Index MemoryEstimate::peak() const { return std::max(program + text + tokens, training_peak()); }
 
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens) {
   if (text_bytes < 0 || tokens < 0) {
@@ -69,22 +70,20 @@ MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index t
   return estimate;
 }
 
-void check_memory(const MemoryEstimate& estimate, const Config& resolved) {
-  const Index needed = estimate.peak();
+void check_memory(const MemoryEstimate& estimate, const Config& resolved, Index held_bytes) {
+  const Index needed = estimate.training_peak();
   std::string help =
       fmt::format("smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint take {})",
                   megabytes(estimate.states + estimate.checkpoint));
   if (estimate.activations + estimate.evaluation > estimate.states + estimate.checkpoint) {
     help = fmt::format(
-        "smaller train.batch_size with train.accumulation raised to match, or model.context {} (an "
+        "smaller train.batch_size with train.accumulation raised to match, or model.context{} (an "
         "update of {} x {} tokens takes {})",
-        resolved.model.attention == AttentionKind::explicit_form ? "or model.attention = \"tiled\"" : "",
+        resolved.model.attention == AttentionKind::explicit_form ? ", or model.attention = \"tiled\"" : "",
         resolved.train.batch_size, resolved.model.context, megabytes(estimate.activations + estimate.evaluation));
   }
-  if (estimate.text + estimate.tokens > needed / 2) {
-    help = fmt::format("less text (reading it takes {})", megabytes(estimate.text + estimate.tokens));
-  }
-  require_memory(needed, help);
+  if (estimate.tokens > needed / 2) help = fmt::format("less text (its tokens take {})", megabytes(estimate.tokens));
+  require_memory(needed, help, held_bytes);
 }
 
 Index estimate_audit_memory(const ModelConfig& model) {
@@ -92,10 +91,11 @@ Index estimate_audit_memory(const ModelConfig& model) {
   return program_bytes + product(bytes_per_parameter, CausalLm<float>::count_parameters(model));
 }
 
-void require_memory(Index needed, const std::string& help) {
+void require_memory(Index needed, const std::string& help, Index held) {
   const Index available = available_memory_bytes();
-  if (needed <= available) return;
-  throw ResourceError(fmt::format("memory: about {} are needed, {} are free; what helps: {}", megabytes(needed),
+  if (needed - held <= available) return;
+  const std::string part = held > 0 ? fmt::format("{} of them are taken already, ", megabytes(held)) : "";
+  throw ResourceError(fmt::format("memory: about {} are needed, {}{} are free; what helps: {}", megabytes(needed), part,
                                   megabytes(available), help),
                       static_cast<std::uint64_t>(needed));
 }

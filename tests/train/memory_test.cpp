@@ -70,6 +70,18 @@ TEST(MemoryOfARun, refuses_what_does_not_fit_and_names_what_helps) {
   EXPECT_NE(refusal(config_of(64), Index{1} << 50).find("less text"), std::string::npos);
 }
 
+// What is in memory already is part of what is needed, and no longer part of what is free.
+TEST(MemoryOfARun, what_is_held_already_is_not_asked_for_again) {
+  const Config config = config_of(64);
+  MemoryEstimate whole = estimate_memory(config, 0, 0);
+  whole.tokens = available_memory_bytes() + 1'000'000'000;
+  EXPECT_NO_THROW(check_memory(whole, config, whole.tokens));
+  EXPECT_NE(test::message_of<ResourceError>([&] {
+              check_memory(whole, config, 1'000'000);
+            }).find(" MB are needed, 1 MB of them are taken already, "),
+            std::string::npos);
+}
+
 // In a child, since a limit of the process cannot be raised again.
 TEST(MemoryOfARun, limits_of_the_process_count) {
   EXPECT_GT(available_memory_bytes(), 0);

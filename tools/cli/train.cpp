@@ -109,7 +109,7 @@ int train(const TrainRequest& request, int threads) {
   if (!request.quiet) print_start(plan, memory, folder, threads);
   const std::string split = split_note(plan.config);
   if (!split.empty() && !request.quiet) note("note: " + split);
-  check_memory(memory, plan.config);
+  check_memory(memory, plan.config, memory.tokens + (plan.checkpoint ? memory.checkpoint : 0));
   Trainer<float> trainer = make_trainer(std::move(plan));
   if (request.overwrite) clear_run_folder(posix_files(), folder);
   const StopRequest request_to_stop(StopRequest::Acknowledge::on_standard_error);
