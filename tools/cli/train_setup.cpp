@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "console.h"
@@ -228,9 +229,10 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainRequest& request, cons
 // A schedule that is stretched over more steps lifts a rate that had already fallen.
 void print_rate_change(const Config& before, const Config& after, Index step) {
   const double then = learning_rate(before, step), now = learning_rate(after, step);
-  if (then == now) return;
+  if (std::abs(now - then) <= 1e-3 * then) return;  // as good as equal, and printed alike
   say(fmt::format("learning rate of the next update: {:.3e} -> {:.3e}", then, now));
-  if (now > then && then > 0.0 && before.train.steps != after.train.steps) {
+  const bool follows_steps = after.schedule.kind != ScheduleKind::constant;
+  if (now > then && then > 0.0 && follows_steps && before.train.steps != after.train.steps) {
     say(fmt::format(
         " (the schedule now ends at step {}; --set schedule.kind=constant --set optimizer.lr={:.3e} keeps the rate)",
         after.train.steps, then));
