@@ -148,6 +148,8 @@ TEST_F(CorpusTest, AFileOfSeveralNamesIsReadUnderTheFirst) {
     write(folder + "/c2.txt", " end");
     const Corpus corpus = read({path(folder)});
     EXPECT_EQ(corpus.text, "begin first end");
+    const std::string paths[] = {path(folder), path(folder + "/a.txt")};
+    EXPECT_EQ(corpus_size_bytes(paths), 21);
     EXPECT_EQ(corpus.files[1].path, path(folder + "/b.txt"));
   }
 }
