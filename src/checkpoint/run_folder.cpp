@@ -74,6 +74,7 @@ class Search {
       std::string_view reason = error.what();  // it names the file
       if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
       newest_.passed_over.emplace_back(reason);
+      newest_.has_unreadable = true;
       return std::nullopt;
     }
   }
