@@ -2,7 +2,7 @@
 """Draws the losses of runs, training and validation, as an SVG picture: plot_metrics.py RUN... OUT.svg
 
 RUN is a run folder or its metrics.jsonl. Several runs are drawn together. Losses that are no finite number (of updates
-that were skipped) are left out. OUT must end in .svg and is never one of the inputs.
+that were skipped) and lines that are no rows of metrics are left out. OUT must end in .svg and is never one of the inputs.
 """
 import json
 import math
@@ -18,23 +18,36 @@ def metrics_file(path):
     return os.path.join(path, "metrics.jsonl") if os.path.isdir(path) else path
 
 
-def parse(path, number, line):
-    try:
-        row = json.loads(line)
-        return (row["split"], row["step"], float(row["loss"])) if row["split"] in ("train", "val") else None
-    except (ValueError, KeyError, TypeError):
-        sys.exit(f"{path}:{number}: not a row of metrics")
+def parse(line):
+    """(split, step, loss); None for rows without a loss. Raises ValueError, KeyError or TypeError for other lines."""
+    row = json.loads(line)
+    return (row["split"], int(row["step"]), float(row["loss"])) if row["split"] in ("train", "val") else None
+
+
+def parse_all(path, lines):
+    rows, foreign = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            rows += [parse(line)] if line.strip() else []
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            foreign.append(number)
+    if foreign and not any(rows):
+        sys.exit(f"{path}:{foreign[0]}: not a row of metrics")
+    if foreign:
+        print(f"note: {path}:{foreign[0]}: not a row of metrics; {len(foreign)} of {len(lines)} lines are left out",
+              file=sys.stderr)
+    return [row for row in rows if row]
 
 
 def read(path):
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        sys.exit(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}")
+    except OSError as error:
+        sys.exit(f"cannot read {path}: {error.strerror}")
     # A run that is still written to may end in half a row, without a line break.
-    rows = [parse(path, i + 1, line) for i, line in enumerate(lines[:-1]) if line.strip()]
-    losses = {s: [(step, loss) for split, step, loss in filter(None, rows) if split == s and math.isfinite(loss)]
+    rows = parse_all(path, lines[:-1])
+    losses = {s: [(step, loss) for split, step, loss in rows if split == s and math.isfinite(loss)]
               for s in ("train", "val")}
     if not losses["train"] + losses["val"]:
         sys.exit(f"{path}: no loss to draw")

@@ -74,6 +74,7 @@ class Search {
       std::string_view reason = error.what();  // it names the file
       if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
       newest_.passed_over.emplace_back(reason);
+      newest_.has_unreadable = true;
       return std::nullopt;
     }
   }
@@ -165,10 +166,11 @@ bool is_run_folder(const std::string& folder) {
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop) {
   Index kept = 0;
   for (const Index step : checkpoint_steps(run_folder)) {
-    if (step > loop.step) continue;
+    const std::string path = checkpoint_path(run_folder, step);
+    if (step > loop.step || !is_file(path)) continue;  // a folder, a link or a pipe of that name is no checkpoint
     if (kept < keep) {
       ++kept;
-    } else if (const std::string path = checkpoint_path(run_folder, step); step != loop.best_step && is_file(path)) {
+    } else if (step != loop.best_step) {
       remove_file(fs, path);
     }
   }

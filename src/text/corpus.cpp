@@ -73,21 +73,36 @@ void append_file(const SourceFile& source, std::string& text) {
   }
 }
 
-}  // namespace
-
-Corpus read_corpus(std::span<const std::string> paths) {
+std::vector<SourceFile> all_sources(std::span<const std::string> paths, PassedOver& passed_over) {
   if (paths.empty()) throw DataError("no text files given");
-  Corpus corpus;
   std::vector<SourceFile> sources;
   for (const std::string& path : paths) {
-    for (SourceFile& source : sources_of(path, corpus.passed_over)) sources.push_back(std::move(source));
+    for (SourceFile& source : sources_of(path, passed_over)) sources.push_back(std::move(source));
   }
+  return sources;
+}
+
+std::uintmax_t total_bytes(const std::vector<SourceFile>& sources) {
   constexpr auto limit = static_cast<std::uintmax_t>(std::numeric_limits<std::ptrdiff_t>::max());
   std::uintmax_t total = 0;
   for (const SourceFile& source : sources) {
     if (source.size_bytes > limit - total) throw ResourceError("text files: more bytes than can be addressed", limit);
     total += source.size_bytes;
   }
+  return total;
+}
+
+}  // namespace
+
+Index corpus_size_bytes(std::span<const std::string> paths) {
+  PassedOver passed_over;
+  return static_cast<Index>(total_bytes(all_sources(paths, passed_over)));
+}
+
+Corpus read_corpus(std::span<const std::string> paths) {
+  Corpus corpus;
+  const std::vector<SourceFile> sources = all_sources(paths, corpus.passed_over);
+  const std::uintmax_t total = total_bytes(sources);
   try {
     corpus.text.reserve(static_cast<std::size_t>(total));
   } catch (const std::exception&) {  // bad_alloc or length_error

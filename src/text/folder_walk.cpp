@@ -43,7 +43,10 @@ class Walk {
       if (!look_at(*entry)) entry.disable_recursion_pending();
     }
     if (error) throw DataError(fmt::format("cannot read all folders below {}: {}", folder_.string(), error.message()));
-    add_links();
+    // The order of the directory does not matter, and what a link leads to is read under its own name, if it has one
+    // here.
+    add_all(files_);
+    add_all(links_);
     const auto by_bytes = [](const SourceFile& a, const SourceFile& b) { return a.path.string() < b.path.string(); };
     std::sort(found_.begin(), found_.end(), by_bytes);
     return std::move(found_);
@@ -69,12 +72,17 @@ class Walk {
     } else if (link) {
       links_.push_back(path);
     } else {
-      add(path);
+      files_.push_back(path);
     }
     return false;
   }
 
-  // A file may have two names without a link that shows: then the first that the walk meets is taken.
+  // A file may have two names, neither of them a symbolic link: the first in the order of bytes is taken.
+  void add_all(std::vector<fs::path>& paths) {
+    std::sort(paths.begin(), paths.end(), [](const auto& a, const auto& b) { return a.string() < b.string(); });
+    for (const fs::path& path : paths) add(path);
+  }
+
   void add(const fs::path& path) {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) cannot_read(path, {errno, std::generic_category()});
@@ -86,16 +94,10 @@ class Walk {
     }
   }
 
-  // After all files: what a link leads to is read under its own name, if it has one here.
-  void add_links() {
-    std::sort(links_.begin(), links_.end(), [](const auto& a, const auto& b) { return a.string() < b.string(); });
-    for (const fs::path& link : links_) add(link);
-  }
-
   fs::path folder_;
   PassedOver& passed_over_;
   std::vector<SourceFile> found_;
-  std::vector<fs::path> links_;
+  std::vector<fs::path> files_, links_;
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
 

@@ -40,10 +40,7 @@ Index transient_per_token(const ModelConfig& m) {
 
 }  // namespace
 
-Index MemoryEstimate::peak() const {
-  const Index training = tokens + states + activations + evaluation + checkpoint;
-  return program + std::max(text + tokens, training);
-}
+Index MemoryEstimate::peak() const { return program + tokens + std::max(text, to_come()); }
 
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens) {
   if (text_bytes < 0 || tokens < 0) {
@@ -74,13 +71,15 @@ void check_memory(const MemoryEstimate& estimate, const Config& resolved, Index 
   const bool explicit_form = resolved.model.attention == AttentionKind::explicit_form;
   const std::string help =
       by_batch > by_weights
-          ? fmt::format("smaller train.batch_size with train.accumulation raised to match, or model.context{} (a "
-                        "micro-batch of {} x {} tokens takes {})",
-                        explicit_form ? ", or model.attention=tiled" : "", resolved.train.batch_size,
-                        resolved.model.context, megabytes(by_batch))
-          : fmt::format("smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint "
-                        "take {})",
-                        megabytes(by_weights));
+          ? fmt::format(
+                "smaller train.batch_size with train.accumulation raised to match, or model.context{} (a "
+                "micro-batch of {} x {} tokens takes {})",
+                explicit_form ? ", or model.attention=tiled" : "", resolved.train.batch_size, resolved.model.context,
+                megabytes(by_batch))
+          : fmt::format(
+                "smaller model.d_model, model.n_layers or model.vocab_size (weights, moments and checkpoint "
+                "take {})",
+                megabytes(by_weights));
   require_memory(estimate.to_come() - to_be_freed, help);
 }
 

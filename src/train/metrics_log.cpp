@@ -1,10 +1,13 @@
 #include "train/metrics_log.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/math.h"
+#include "handgrad/core/errors.h"
 
 namespace handgrad {
 namespace {
@@ -29,7 +32,7 @@ bool is_row(const Json& row) { return row.is_object() && row.contains("step") &&
 bool is_obsolete(const Json& row, const LoopState& loop) {
   const Index step = row["step"].get<Index>();
   if (step != loop.step) return step > loop.step;
-  return loop.evaluation_pending && row.value("split", "") == "val";
+  return loop.evaluation_pending && row.contains("split") && row["split"] == "val";
 }
 
 struct KeptRows {
@@ -62,7 +65,13 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   std::error_code error;
   KeptRows kept;
   std::string before;
-  if (std::filesystem::exists(path, error)) before = read_file(path);
+  if (std::filesystem::exists(path, error)) {
+    // Reading a pipe would wait for a writer.
+    if (!std::filesystem::is_regular_file(path, error)) {
+      throw DataError(fmt::format("cannot read {}: it is not a regular file", path));
+    }
+    before = read_file(path);
+  }
   kept = kept_rows(before, loop);
   elapsed_before_s_ = kept.elapsed_s;
   // Cutting the end off needs no room on the disk; anything else is written anew, whole or not at all.

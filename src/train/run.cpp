@@ -53,6 +53,12 @@ void write_config(FileSystem* fs, const std::string& path, const std::string& te
   write_durably(fs, path, text);
 }
 
+void point_link(FileSystem* fs, const std::string& target_name, const std::string& link_path) {
+  std::error_code error;
+  if (std::filesystem::read_symlink(link_path, error) == target_name) return;
+  replace_link(fs, target_name, link_path);
+}
+
 }  // namespace
 
 Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
@@ -71,6 +77,7 @@ Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
   if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error)) {
     saved_step_ = trainer_.loop().step;
     saved_pending_ = trainer_.loop().evaluation_pending;
+    update_links();  // a process that was killed after writing the file may not have reached its links
   }
 }
 
@@ -133,14 +140,21 @@ void Run::save() {
   if (saved_step_ == loop.step && saved_pending_ == loop.evaluation_pending) return;
   log_->sync();
   trainer_.save(checkpoint_path(folder_, loop.step), fs_);
-  const std::string links = folder_ + "/checkpoints/";
-  replace_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
-  const bool best = loop.best_step == loop.step && is_finite(loop.best_loss);
-  if (best) replace_link(fs_, checkpoint_name(loop.step), links + "best.h5");
+  update_links();
   retain_checkpoints(fs_, folder_, trainer_.config().checkpoint.keep, loop);
   saved_step_ = loop.step;
   saved_pending_ = loop.evaluation_pending;
   save_due_ = false;
+}
+
+void Run::update_links() {
+  const LoopState& loop = trainer_.loop();
+  const std::string links = folder_ + "/checkpoints/";
+  point_link(fs_, checkpoint_name(loop.step), links + "latest.h5");
+  std::error_code error;
+  const bool has_best =
+      is_finite(loop.best_loss) && std::filesystem::exists(checkpoint_path(folder_, loop.best_step), error);
+  if (has_best) point_link(fs_, checkpoint_name(loop.best_step), links + "best.h5");
 }
 
 void clear_run_folder(FileSystem* fs, const std::string& folder) {

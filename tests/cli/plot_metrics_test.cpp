@@ -79,6 +79,16 @@ TEST_F(PlotMetrics, writes_over_no_metrics_and_under_no_other_name) {
   EXPECT_EQ(line.everything(), before);
 }
 
+// A log that a person or another program has written into is a log still.
+TEST_F(PlotMetrics, leaves_out_lines_that_are_no_rows) {
+  line.write("rows.jsonl",
+             first + "# a comment\n\n\xFF\xFE\n{\"step\":\"x\",\"split\":\"val\",\"loss\":1}\n" + validated);
+  EXPECT_EQ(plot("rows.jsonl out.svg"), 0) << said;
+  EXPECT_TRUE(said.find("note: rows.jsonl:") == 0 && said.find(": not a row of metrics; 3 of ") != std::string::npos)
+      << said;
+  EXPECT_NE(line.read("out.svg").find("polyline"), std::string::npos);
+}
+
 TEST_F(PlotMetrics, says_in_a_line_what_cannot_be_read) {
   refuses("none.jsonl out.svg", "cannot read none.jsonl: No such file or directory");
   line.write("empty/text.txt", "no metrics");

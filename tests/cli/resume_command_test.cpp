@@ -81,6 +81,7 @@ TEST_F(ResumeCommand, a_rate_that_jumps_is_said) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(says(outcome.out, "step 401  loss")) << outcome.out;
   EXPECT_TRUE(says(outcome.out, "lr 1.000e-04")) << outcome.out;
+  EXPECT_FALSE(says(outcome.out, "learning rate of the next update")) << "a rate that stays is no news";
 }
 
 TEST_F(ResumeCommand, patience_is_named_as_the_reason_and_the_key_that_helps_works) {

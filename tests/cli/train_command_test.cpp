@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <regex>
 #include <thread>
 
@@ -104,6 +105,40 @@ TEST(TrainCommand, goes_on_from_what_is_whole_and_begins_nothing_anew_over_what_
   EXPECT_TRUE(line.everything() == before);
   EXPECT_EQ(line.run({"train", "tiny.toml", "--overwrite"}).exit_code, 0) << "when asked";
   EXPECT_TRUE(line.read(six) == good);
+}
+
+// A run's only checkpoint under another name is still the run's: a new run would cut off its log.
+TEST(TrainCommand, begins_nothing_anew_beside_a_renamed_checkpoint) {
+  CommandLine line;
+  line.prepare();
+  ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
+  const std::string folder = "runs/tiny/checkpoints/";
+  std::filesystem::rename(line / checkpoint("runs/tiny", 6), line / (folder + "mine.h5"));
+  for (const char* name : {"step-00000003.h5", "best.h5", "latest.h5"}) std::filesystem::remove(line / (folder + name));
+  const std::string before = line.everything();
+  Outcome outcome = line.run({"train", "tiny.toml"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_EQ(outcome.err, "error: runs/tiny: holds a run; --resume auto goes on with it, --overwrite begins anew\n");
+  EXPECT_TRUE(line.everything() == before);
+  outcome = line.run({"train", "tiny.toml", "--resume", "auto", "--set", "train.steps=7"});
+  EXPECT_NE(outcome.out.find("\ngoing on after step 6\n"), std::string::npos) << outcome.out;
+}
+
+// What file managers leave in folders is no checkpoint that could be recovered.
+TEST(TrainCommand, begins_beside_other_files_where_nothing_was_saved) {
+  CommandLine line;
+  line.prepare();
+  line.write("runs/tiny/lock", "");
+  line.write("runs/tiny/checkpoints/.DS_Store", "x");
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--resume", "auto"}, {}}) {
+    std::vector<std::string> words = {"train", "tiny.toml"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = line.run(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::filesystem::remove_all(line / "runs/tiny");
+    line.write("runs/tiny/lock", "");
+    line.write("runs/tiny/checkpoints/.DS_Store", "x");
+  }
 }
 
 TEST(TrainCommand, fine_tunes) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -132,6 +133,25 @@ TEST_F(CorpusTest, ReadsTheTextsOfAFolderOnceAndNothingElse) {
   // What is named is read, whatever it is called.
   EXPECT_EQ(read({path("texts/.git")}).text, "git");
   EXPECT_EQ(read({path("texts/b.md~")}).text, "backup");
+}
+
+// Whichever of a file's names the folder lists first.
+TEST_F(CorpusTest, AFileOfSeveralNamesIsReadUnderTheFirst) {
+  for (const bool last_first : {false, true}) {
+    const std::string folder = last_first ? "x" : "y";
+    std::vector<std::string> names;
+    for (int i = 0; i < 20; ++i) names.push_back(folder + "/" + std::string(1, static_cast<char>('b' + i)) + ".txt");
+    if (last_first) std::reverse(names.begin(), names.end());
+    write(names[0], "first");
+    for (std::size_t i = 1; i < names.size(); ++i) fs::create_hard_link(folder_ / names[0], folder_ / names[i]);
+    write(folder + "/a.txt", "begin ");
+    write(folder + "/c2.txt", " end");
+    const Corpus corpus = read({path(folder)});
+    EXPECT_EQ(corpus.text, "begin first end");
+    const std::string paths[] = {path(folder), path(folder + "/a.txt")};
+    EXPECT_EQ(corpus_size_bytes(paths), 21);
+    EXPECT_EQ(corpus.files[1].path, path(folder + "/b.txt"));
+  }
 }
 
 TEST_F(CorpusTest, NotesWhatIsUnusual) {

@@ -1,11 +1,14 @@
 #include "train/metrics_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "handgrad/core/errors.h"
 #include "support/failing_files.h"
+#include "support/message.h"
 #include "support/temporary_folder.h"
 
 namespace handgrad {
@@ -52,6 +55,18 @@ TEST(MetricsLog, lines_of_other_origin_stay_and_cost_nothing) {
     EXPECT_EQ(opened(kept, at(2)), kept) << foreign;
     EXPECT_EQ(opened(kept + row(3) + "\n" + foreign + "\n", at(2)), kept + foreign + "\n") << foreign;
   }
+}
+
+TEST(MetricsLog, a_row_whose_split_is_no_text_is_kept) {
+  const std::string kept = row(1) + "\n{\"step\":2,\"split\":5}\n{\"step\":2}\n";
+  EXPECT_EQ(opened(kept + row(2, "val") + "\n", at(2, true)), kept);
+}
+
+TEST(MetricsLog, a_pipe_of_its_name_is_refused_without_waiting) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
+  EXPECT_EQ(test::message_of<DataError>([&] { MetricsLog(posix_files(), folder / "log", at(2)); }),
+            "cannot read " + (folder / "log") + ": it is not a regular file");
 }
 
 TEST(MetricsLog, line_ends_of_other_systems_are_read) {

@@ -135,6 +135,39 @@ TEST_F(RunTest, keeps_a_best_that_is_old) {
   }
 }
 
+TEST_F(RunTest, keeps_its_own_files_beside_foreign_ones_of_the_same_name) {
+  const TemporaryFolder folder;
+  Config config = tiny_config();
+  config.checkpoint.every = 1, config.checkpoint.keep = 2, config.eval.every = 100;
+  TrainingRun run(new_trainer(config), folder / "run");
+  for (int i = 0; i < 3; ++i) run.advance();
+  files::remove(checkpoint_path(folder / "run", 2));
+  files::create_directory(checkpoint_path(folder / "run", 2));
+  run.advance();
+  EXPECT_EQ(checkpoint_steps(folder / "run"), (std::vector<Index>{4, 3, 2}));
+  run.advance();
+  EXPECT_EQ(checkpoint_steps(folder / "run"), (std::vector<Index>{5, 4, 2}));
+}
+
+// Killed after the file was written and before its links were: nothing else would renew them but a save.
+TEST_F(RunTest, links_are_made_good_when_it_goes_on) {
+  const TemporaryFolder folder;
+  Config config = tiny_config();
+  config.checkpoint.every = 1, config.checkpoint.keep = 2, config.eval.every = 1;
+  Index best = 0, step = 0;
+  {
+    TrainingRun run(new_trainer(config), folder / "run");
+    for (int i = 0; i < 3; ++i) run.advance();
+    best = run.trainer().loop().best_step, step = run.trainer().loop().step;
+  }
+  const std::string links = folder / "run/checkpoints/";
+  replace_link(posix_files(), "step-00000001.h5", links + "latest.h5");
+  files::remove(links + "best.h5");
+  const TrainingRun run(resumed_trainer(folder / "run", config), folder / "run");
+  EXPECT_EQ(files::read_symlink(links + "latest.h5"), checkpoint_name(step));
+  EXPECT_EQ(files::read_symlink(links + "best.h5"), checkpoint_name(best));
+}
+
 // Files of later steps were passed over: they must neither push out what is whole nor be replaced.
 TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   const TemporaryFolder folder;

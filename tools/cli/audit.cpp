@@ -19,7 +19,7 @@
 #include "handgrad/train/memory.h"
 #include "handgrad/train/trainer.h"
 #include "numbers.h"
-#include "progress.h"
+#include "terminal.h"
 
 namespace handgrad::cli {
 namespace {

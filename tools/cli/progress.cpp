@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "console.h"
 #include "signals.h"
+#include "terminal.h"
 
 namespace handgrad::cli {
 namespace {
@@ -28,21 +27,6 @@ std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
-
-bool is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
-
-}  // namespace
-
-bool draws_over_lines(int file) {
-  if (isatty(file) != 1 || !is_set("TERM") || is_set("NO_COLOR") || is_set("INSIDE_EMACS")) return false;
-  const std::string_view terminal = std::getenv("TERM");
-  return terminal != "dumb" && !terminal.starts_with("emacs");
-}
-
-namespace {
 
 // A part of the bar. Parts of the highest rank are the first to go where there is no room.
 struct Part {

@@ -60,10 +60,6 @@ class Progress final : public TrainObserver {
   std::string busy_;
 };
 
-/// Whether a descriptor is a terminal that can draw over a line: neither TERM unset, dumb or emacs, nor NO_COLOR or
-/// INSIDE_EMACS set.
-bool draws_over_lines(int file);
-
 /// "1:05:09", "2:31"
 std::string clock_time(double seconds);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "console.h"
@@ -10,7 +11,9 @@
 #include "handgrad/config/parse.h"
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/core/files.h"
+#include "handgrad/text/corpus.h"
 #include "handgrad/train/memory.h"
 
 namespace handgrad::cli {
@@ -138,6 +141,13 @@ Config with_model_of(const Checkpoint& checkpoint, const ParsedConfig& parsed) {
   return merged;
 }
 
+// Copies under other names count, too: beginning anew would cut off their log.
+bool holds_checkpoints(const std::string& folder) {
+  if (!checkpoint_steps(folder).empty()) return true;
+  const NewestCheckpoint newest = newest_checkpoint(folder);
+  return newest.checkpoint || newest.has_unreadable;
+}
+
 // Refuses a folder that a new run must not write into.
 void check_folder_is_free(const TrainRequest& request, const std::string& folder) {
   std::error_code error;
@@ -147,7 +157,7 @@ void check_folder_is_free(const TrainRequest& request, const std::string& folder
   if (!is_run_folder(folder)) {
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
-  if (request.resume.empty() && !request.overwrite && !checkpoint_steps(folder).empty()) {
+  if (request.resume.empty() && !request.overwrite && holds_checkpoints(folder)) {
     throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
   }
 }
@@ -156,19 +166,21 @@ void note_passed_over(const std::vector<std::string>& passed_over) {
   for (const std::string& passed : passed_over) note("note: passed over " + passed);
 }
 
+// 0 for paths that cannot be read: reading them says why.
+Index size_of_texts(const std::vector<std::string>& paths) {
+  try {
+    return paths.empty() ? 0 : corpus_size_bytes(paths);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
 // A long text takes a while to read, and one that cannot fit is not begun with.
 void prepare_reading(const Config& config, bool quiet) {
-  constexpr std::uintmax_t worth_a_word = 50'000'000;
-  std::uintmax_t bytes = 0;
-  for (const std::vector<std::string>* paths : {&config.data.files, &config.data.validation_files}) {
-    for (const std::string& path : *paths) {
-      std::error_code error;
-      const std::uintmax_t size = files::file_size(path, error);  // of a folder: an error
-      if (!error) bytes += size;
-    }
-  }
+  constexpr Index worth_a_word = 50'000'000;
+  const Index bytes = size_of_texts(config.data.files) + size_of_texts(config.data.validation_files);
   if (!quiet && bytes >= worth_a_word) say(fmt::format("reading {} MB of text\n", bytes / 1'000'000));
-  check_memory_for_text(static_cast<Index>(bytes));
+  check_memory_for_text(bytes);
 }
 
 TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
@@ -189,7 +201,7 @@ TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
 std::optional<Checkpoint> newest_of(const TrainRequest& request, const std::string& folder) {
   NewestCheckpoint newest = newest_checkpoint(folder);
   note_passed_over(newest.passed_over);
-  if (!newest.checkpoint && !newest.passed_over.empty()) {
+  if (!newest.checkpoint && newest.has_unreadable) {
     throw CheckpointError(fmt::format(
         "{}: none of its checkpoints can be read; handgrad inspect --reseal FILE accepts one that another program has "
         "edited; train --overwrite begins anew and removes them",
@@ -228,9 +240,10 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainRequest& request, cons
 // A schedule that is stretched over more steps lifts a rate that had already fallen.
 void print_rate_change(const Config& before, const Config& after, Index step) {
   const double then = learning_rate(before, step), now = learning_rate(after, step);
-  if (then == now) return;
+  if (std::abs(now - then) <= 1e-3 * then) return;  // as good as equal, and printed alike
   say(fmt::format("learning rate of the next update: {:.3e} -> {:.3e}", then, now));
-  if (now > then && then > 0.0 && before.train.steps != after.train.steps) {
+  const bool follows_steps = after.schedule.kind != ScheduleKind::constant;
+  if (now > then && then > 0.0 && follows_steps && before.train.steps != after.train.steps) {
     say(fmt::format(
         " (the schedule now ends at step {}; --set schedule.kind=constant --set optimizer.lr={:.3e} keeps the rate)",
         after.train.steps, then));

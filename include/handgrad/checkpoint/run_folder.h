@@ -36,6 +36,7 @@ struct FoundCheckpoint {
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;
   std::vector<std::string> passed_over;
+  bool has_unreadable = false;  ///< Files that may be checkpoints (*.h5) are among them.
 };
 NewestCheckpoint newest_checkpoint(const std::string& run_folder);
 

@@ -43,6 +43,9 @@ struct Corpus {
 /// more text than memory can hold.
 Corpus read_corpus(std::span<const std::string> paths);
 
+/// Bytes that read_corpus() would read, without reading them. Throws as it does.
+Index corpus_size_bytes(std::span<const std::string> paths);
+
 /// Throws DataError if a file of the corpus is not UTF-8 text, naming the file and the byte offset in it, and what the
 /// bytes look like. A character does not continue from one file to the next.
 void check_utf8(const Corpus& corpus);

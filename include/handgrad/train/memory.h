@@ -24,8 +24,8 @@ struct MemoryEstimate {
   Index to_come() const { return states + activations + evaluation + checkpoint; }
 };
 
-/// For a config that is resolved (config/validate.h). Figures beyond a petabyte are held there. Throws ConfigError for a
-/// config that is not resolved, RangeError for numbers below 0.
+/// For a config that is resolved (config/validate.h). Figures beyond a petabyte are held there. Throws ConfigError for
+/// a config that is not resolved, RangeError for numbers below 0.
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens);
 
 /// For a program that has read its text: throws ResourceError if what is still to come is more than this process may

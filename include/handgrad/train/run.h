@@ -45,6 +45,7 @@ class Run {
  private:
   StepReport guarded_step();
   void evaluate(std::stop_token stop);
+  void update_links();
 
   Trainer<float> trainer_;
   std::string folder_;
