@@ -69,7 +69,6 @@ TEST(MemoryOfARun, refuses_what_does_not_fit_and_names_what_helps) {
   EXPECT_NE(refusal(deep).find("smaller model.d_model, model.n_layers or model.vocab_size"), std::string::npos);
 }
 
-// In a child, since a limit of the process cannot be raised again.
 // What has been taken already is not asked for twice.
 TEST(MemoryOfARun, what_is_in_hand_does_not_count_again) {
   const Config config = config_of(64);
@@ -81,6 +80,7 @@ TEST(MemoryOfARun, what_is_in_hand_does_not_count_again) {
   EXPECT_NO_THROW(check_memory(resumed, config, Index{4} << 30)) << "the file that it resumes from is given back";
 }
 
+// In a child, since a limit of the process cannot be raised again.
 TEST(MemoryOfARun, limits_of_the_process_count) {
   EXPECT_GT(available_memory_bytes(), 0);
   const pid_t child = ::fork();
