@@ -20,8 +20,7 @@ std::string split_note(const Config& config) {
   if (train.accumulation == 1 || train.batch_size % block == 0) return "";
   return fmt::format(
       "train.batch_size {} is no multiple of {}: with train.accumulation {} the bits of this run depend on the split "
-      "of "
-      "its batches. Gradients are summed in blocks of {} sequences (256 tokens / model.context {}, rounded up); a "
+      "of its batches. Gradients are summed in blocks of {} sequences (256 tokens / model.context {}, rounded up); a "
       "multiple of {} gives the same bits for every split",
       train.batch_size, block, train.accumulation, block, config.model.context, block);
 }

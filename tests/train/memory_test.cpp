@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "handgrad/config/validate.h"
 #include "handgrad/core/memory.h"
 #include "support/command_line.h"
@@ -104,6 +106,35 @@ TEST(MemoryOfARun, an_audit_that_does_not_fit_is_refused) {
       {"audit", "tiny.toml", "--random", "--set", "model.vocab_size=16777216", "--set", "model.d_model=65536"});
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_EQ(outcome.err.rfind("error: memory: about ", 0), 0u) << outcome.err;
+}
+
+TEST(MemoryOfARun, a_bench_that_does_not_fit_is_refused) {
+  CommandLine line;
+  line.prepare();
+  const Outcome outcome = line.run({"bench", "tiny.toml", "--set", "model.vocab_size=50", "--set",
+                                    "train.batch_size=60000", "--set", "model.context=32768"});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_NE(outcome.err.find("smaller train.batch_size"), std::string::npos) << outcome.err;
+}
+
+// The file has no blocks: only its size counts.
+TEST(MemoryOfARun, texts_of_folders_and_of_eval_that_do_not_fit_are_refused_before_they_are_read) {
+  CommandLine line;
+  line.prepare();
+  ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
+  line.write("texts/long.txt", "");
+  std::error_code error;
+  std::filesystem::resize_file(line / "texts/long.txt", std::uintmax_t{1} << 40, error);
+  if (error) GTEST_SKIP() << "no file of this size here";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "tiny.toml", "--out", "other", "--set", "data.files=[\"texts\"]"},
+        {"eval", "run", "--data", "texts"},
+        {"eval", "run", "--data", "texts/long.txt"}}) {
+    const Outcome outcome = line.run(words);
+    EXPECT_EQ(outcome.exit_code, 5) << words[0];
+    EXPECT_EQ(outcome.err.rfind("error: memory: a text of ", 0), 0u) << outcome.err;
+  }
+  EXPECT_FALSE(line.exists("other"));
 }
 
 TEST(MemoryOfARun, a_text_that_does_not_fit_is_refused_before_it_is_read) {

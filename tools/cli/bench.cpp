@@ -13,6 +13,7 @@
 #include "handgrad/core/tensor.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
+#include "handgrad/train/memory.h"
 #include "numbers.h"
 
 namespace handgrad::cli {
@@ -169,7 +170,9 @@ int run_bench(const Arguments& arguments) {
   }
   const int threads = wanted_threads(parsed.values);
   const ThreadScope scope(threads);
-  const auto result = measure(resolve(config.config), steps, threads);
+  const Config resolved = resolve(config.config);
+  check_memory(estimate_memory(resolved, 0, 0), resolved);
+  const auto result = measure(resolved, steps, threads);
   if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
     fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
                result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),

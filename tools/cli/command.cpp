@@ -11,7 +11,9 @@
 #include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
+#include "handgrad/core/errors.h"
 #include "handgrad/core/output_file.h"
+#include "handgrad/text/corpus.h"
 #include "numbers.h"
 
 namespace handgrad::cli {
@@ -165,6 +167,14 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json) {
 
 std::string counted(Index count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+Index size_of_texts(const std::vector<std::string>& paths) {
+  try {
+    return paths.empty() ? 0 : corpus_size_bytes(paths);
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 void note(const std::string& text) { say_error(text + "\n"); }

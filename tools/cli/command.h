@@ -70,6 +70,9 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json);
 /// "1 token", "2 tokens".
 std::string counted(Index count, const std::string& what);
 
+/// Bytes of text files and folders, before they are read; 0 for paths that cannot be read, since reading them says why.
+Index size_of_texts(const std::vector<std::string>& paths);
+
 /// Warnings and notes to stderr, one line.
 void note(const std::string& text);
 

@@ -14,6 +14,7 @@
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/evaluate.h"
+#include "handgrad/train/memory.h"
 
 namespace handgrad::cli {
 namespace {
@@ -47,6 +48,9 @@ Corpus read_texts(const std::vector<std::string>& paths) {
 
 // The whole of the given files, or else the validation part of what the model was trained on.
 std::vector<TokenId> tokens_of(const Checkpoint& checkpoint, const std::vector<std::string>& paths) {
+  const DataConfig& data = checkpoint.config().data;
+  check_memory_for_text(paths.empty() ? size_of_texts(data.files) + size_of_texts(data.validation_files)
+                                      : size_of_texts(paths));
   if (!paths.empty()) {
     const Corpus corpus = read_texts(paths);
     if (checkpoint.tokenizer()->name() == "char") check_utf8(corpus);  // names the file, too

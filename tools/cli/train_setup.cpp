@@ -13,7 +13,6 @@
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/files.h"
-#include "handgrad/text/corpus.h"
 #include "handgrad/train/memory.h"
 
 namespace handgrad::cli {
@@ -164,15 +163,6 @@ void check_folder_is_free(const TrainRequest& request, const std::string& folder
 
 void note_passed_over(const std::vector<std::string>& passed_over) {
   for (const std::string& passed : passed_over) note("note: passed over " + passed);
-}
-
-// 0 for paths that cannot be read: reading them says why.
-Index size_of_texts(const std::vector<std::string>& paths) {
-  try {
-    return paths.empty() ? 0 : corpus_size_bytes(paths);
-  } catch (const Error&) {
-    return 0;
-  }
 }
 
 // A long text takes a while to read, and one that cannot fit is not begun with.
