@@ -12,7 +12,7 @@
 namespace handgrad {
 namespace {
 
-constexpr std::size_t most_listed = 20;
+constexpr std::size_t most_listed = 8;
 constexpr std::uint32_t carriage_return = 0x0D, byte_order_mark = 0xFEFF;
 
 struct Place {

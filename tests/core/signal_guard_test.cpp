@@ -193,6 +193,37 @@ void exit_while_another_thread_multiplies() {
   std::exit(7);
 }
 
+// The handler of exit() is registered between two kinds of product, so it runs after the wait for the second kind: by
+// then no thread is inside a product, and none enters one.
+void exit_between_products_of_another_thread() {
+  static std::atomic<bool> inside = false;
+  static std::atomic<int> entered = 0;
+  { const ProductGuard first_kind({1, 1, 1}); }
+  std::atexit([] {
+    if (inside) ::_exit(8);
+    const int before = entered;
+    ::usleep(50'000);
+    if (entered != before) ::_exit(9);
+  });
+  { const ProductGuard second_kind({64, 64, 64}); }
+  std::thread([] {
+    for (;;) {
+      const ProductGuard guard({1, 1, 1});
+      inside = true;
+      ++entered;
+      ::usleep(20'000);
+      inside = false;
+    }
+  }).detach();
+  while (entered < 2) ::usleep(1000);
+  std::exit(7);
+}
+
+TEST(SignalGuardDeathTest, exit_waits_for_products_and_parks_threads_that_begin_another) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(exit_between_products_of_another_thread(), ::testing::ExitedWithCode(7), "");
+}
+
 TEST(SignalGuardDeathTest, exit_during_products_of_another_thread_ends_the_process_in_order) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   for (int i = 0; i < 4; ++i) {

@@ -17,6 +17,7 @@ struct Case {
   bool causal;
   bool masked;
   double dropout = 0.0;
+  bool mask_per_query = false;  // a mask of (B, 1, T, 1): a query sees all keys or none
 };
 
 // Visible with probability 0.6; query 1 sees nothing and key 2 is seen by no query.
@@ -26,8 +27,16 @@ Mask mask_of(const Case& c) {
   for (Index i = 0; i < mask.size(); ++i) {
     const bool alone = i % c.keys == 2 || (c.queries > 2 && i / c.keys % c.queries == 1);
     mask[i] = !alone && random.uniform(static_cast<std::uint64_t>(i)) < 0.6;
+    if (c.mask_per_query) mask[i] = i / c.keys % c.queries % 2 == 0;
   }
   return mask;
+}
+
+// Of equal columns the first.
+Mask column_of(const Mask& mask, const Case& c) {
+  Mask column({c.batch, 1, c.queries, 1});
+  for (Index row = 0; row < column.size(); ++row) column[row] = mask[row * c.keys];
+  return column;
 }
 
 // Which rows a planted number may reach: those of queries that see its key (or are its own row), and of the keys that
@@ -93,9 +102,9 @@ template <class S>
 class HiddenValues {
  public:
   HiddenValues(const Case& c, bool tiled, Index query_tile, Index key_tile)
-      : c_(c), mask_(mask_of(c)), tiled_(tiled), run_(make()), finite_(make()) {
+      : c_(c), mask_(mask_of(c)), column_(column_of(mask_, c)), tiled_(tiled), run_(make()), finite_(make()) {
     options_.causal = c.causal;
-    if (c.masked) options_.mask = mask_.view();
+    if (c.masked) options_.mask = c.mask_per_query ? column_.view() : mask_.view();
     options_.dropout = {c.dropout, 9, 2, 40};
     options_.query_tile = query_tile, options_.key_tile = key_tile;
   }
@@ -156,7 +165,7 @@ class HiddenValues {
   }
 
   Case c_;
-  Mask mask_;
+  Mask mask_, column_;
   bool tiled_;
   AttentionOptions options_;
   AttentionRun<S> run_, finite_;
@@ -191,6 +200,10 @@ TYPED_TEST(HiddenValue, fewer_queries_than_keys_and_grouped_heads) {
 TYPED_TEST(HiddenValue, masked) {
   check<TypeParam>({2, 4, 5, 2, 1, 2, 3, false, true});
   check<TypeParam>({1, 6, 4, 2, 2, 1, 2, false, true});
+}
+TYPED_TEST(HiddenValue, under_a_mask_that_broadcasts_over_keys) {
+  check<TypeParam>({2, 4, 5, 2, 1, 2, 3, false, true, 0.0, true});
+  check<TypeParam>({1, 5, 5, 2, 2, 1, 2, true, true, 0.0, true});
 }
 TYPED_TEST(HiddenValue, causal_and_masked) { check<TypeParam>({2, 5, 6, 2, 1, 2, 2, true, true}); }
 TYPED_TEST(HiddenValue, with_dropout) { check<TypeParam>({1, 5, 5, 2, 1, 2, 2, true, false, 0.4}); }

@@ -136,6 +136,23 @@ TEST_F(PendingEvaluation, killed_between_evaluation_and_second_save_it_is_the_un
   }
 }
 
+// The second save does not depend on the result: a step that is not the best holds its evaluation, too.
+TEST_F(PendingEvaluation, the_checkpoint_of_an_evaluated_step_holds_its_result) {
+  const TemporaryFolder folder;
+  TrainingRun run(trainer_for(config_for(0), ""), folder / "run");
+  Index not_best = 0;
+  while (!run.done()) {
+    run.advance();
+    const LoopState& loop = run.trainer().loop();
+    if (loop.step % 3 != 0) continue;
+    const Checkpoint saved = Checkpoint::load(checkpoint_path(folder / "run", loop.step));
+    EXPECT_FALSE(saved.loop().evaluation_pending) << loop.step;
+    EXPECT_EQ(saved.loop().evaluations_since_best, loop.evaluations_since_best) << loop.step;
+    not_best += loop.best_step == loop.step ? 0 : 1;
+  }
+  EXPECT_GT(not_best, 0);
+}
+
 TEST_F(PendingEvaluation, a_stop_request_ends_an_evaluation_and_loses_nothing) {
   const TemporaryFolder folder;
   const Config config = config_for(0);

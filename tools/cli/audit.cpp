@@ -116,7 +116,8 @@ int run_audit(const Arguments& arguments) {
   cxxopts::Options options = make_options(
       "audit",
       "Proves the gradients of the very model that a config trains: exit code 0 if they hold, 1 if not. Takes some 20 "
-      "seconds for a million parameters, and longer by layers, entries and tokens: --entries 4 --tokens 16 is quick.",
+      "seconds for a million parameters; the time grows with layers, entries and tokens: --entries 4 --tokens 16 is "
+      "quick.",
       "CONFIG|RUN");
   options.add_options()("entries", "Entries of each parameter tensor, or all",
                         cxxopts::value<std::string>()->default_value("16"),

@@ -125,7 +125,7 @@ cxxopts::Options generate_options() {
   using Text = std::string;
   cxxopts::Options options =
       make_options("generate",
-                   "Writes text with a trained model, as it comes. Of a run folder the newest checkpoint is taken; "
+                   "Writes text with a trained model, token by token. Of a run folder the newest checkpoint is taken; "
                    "RUN/checkpoints/best.h5 has the lowest validation loss.",
                    "CHECKPOINT");
   options.add_options()(
@@ -137,7 +137,7 @@ cxxopts::Options generate_options() {
               "The same from a file, or - for standard input; not printed. The line break that ends a file of "
               "one line is not part of the prompt",
               cxxopts::value<Text>(),
-              "FILE")("n,tokens", "At most so many tokens", cxxopts::value<Text>()->default_value("400"), "N")(
+              "FILE")("n,tokens", "At most N tokens", cxxopts::value<Text>()->default_value("400"), "N")(
       "temperature", "0: always the likeliest token; 1: as the model says; higher: bolder",
       cxxopts::value<Text>()->default_value("0.8"),
       "T")("top-k", "Only the k likeliest tokens; 0: all", cxxopts::value<Text>()->default_value("0"), "K")(

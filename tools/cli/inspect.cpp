@@ -101,7 +101,7 @@ int run_inspect(const Arguments& arguments) {
   cxxopts::Options options =
       make_options("inspect", "Shows what is in a checkpoint: config, step, tensors, seal.", "FILE");
   options.add_options()("verify", "Only check it: exit code 0 if it is sound, 1 if not")(
-      "reseal", "Seal a file that another program has edited: the one act that trusts such a file")(
+      "reseal", "Seal a file that another program has edited; no other option accepts such a file")(
       "states", "Show the optimiser's tensors, too")("file", "", cxxopts::value<std::string>());
   options.parse_positional({"file"});
   const Parsed parsed = parse(options, "inspect", arguments);

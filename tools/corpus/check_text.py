@@ -20,6 +20,9 @@ def words(text):
 
 
 def main():
+    if len(sys.argv) != 3 or sys.argv[1].startswith("-"):
+        print(__doc__.strip())
+        return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
     corpus, generated = (open(path, encoding="utf-8").read() for path in sys.argv[1:3])
     known_words, known_sentences = set(words(corpus)), set(sentences(corpus))
     # The first and the last sentence are cut off by the prompt and the end.

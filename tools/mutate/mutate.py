@@ -91,8 +91,11 @@ def filters_for(path):
     stem = Path(path).stem
     camel = "".join(word.capitalize() for word in stem.split("_"))
     near = {"Gradient": ["Gradient.*"], "math": ["Exp.*", "NormalCdf.*", "Leaves.*", "IsFinite.*", "Gradient.*gelu*"],
-            "lanes": ["Lanes.*"], "optimizer": ["AdamW.*", "Sgd.*", "Clipping.*", "Optimizers.*"],
-            "gemm": ["Gemm*"], "views": ["View.*", "BlockRows.*"]}.get(stem, [f"Gradient.{stem}*", f"*{camel}*"])
+            "lanes": ["Lanes.*"], "optimizer": ["AdamW.*", "Sgd.*", "Clipping.*", "Optimizers.*", "OptimizerReference.*"],
+            **dict.fromkeys(["causal_attention", "scaled_dot_product_attention", "seen_product", "attention_checks"],
+                            ["Gradient.*attention*", "*Attention*", "HiddenValue*", "SeenProduct*", "SingleKey*"]),
+            "parameter_store": ["ParameterStore.*", "Backward.*"], "schedule": ["Schedule.*", "OptimizerReference.*"],
+            "linear_cross_entropy": ["Gradient.*cross_entropy*", "CrossEntropy*"], "gemm": ["Gemm*"], "views": ["View.*", "BlockRows.*"]}.get(stem, [f"Gradient.{stem}*", f"*{camel}*"])
     return [":".join(near), "Gradient.*:Reference.*:ModelReference.*:CausalLm.*:Backward.*", "*"]
 
 
@@ -172,7 +175,7 @@ def _count(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="a finished build")
+    parser.add_argument("--build", type=lambda folder: Path(folder).resolve(), default=ROOT / "build/release", help="a finished build")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="files whose path holds one of these")
     parser.add_argument("--scale", type=_count, default=1, help="how many times the planned number a file; 0: all, of lines that read alike one")
     parser.add_argument("--again", action="store_true", help="also those with a result, and equivalent ones")
@@ -199,7 +202,7 @@ def main():
     if options.report:
         report.write(ROOT / "docs/proof.md", mutants, results.rows, report.read_reasons(HERE / "equivalent.toml"))
         return 0
-    bench = Workbench(ROOT, options.build.resolve(), folder / (options.fixed or "set"))
+    bench = Workbench(ROOT, options.build, folder / (options.fixed or "set"))
     return run_fixed(bench, options.fixed) if options.fixed else run_set(bench, mutants, results, options.again, not options.only)
 
 
