@@ -11,10 +11,10 @@ void open_standard_streams();
 /// listener. Once the reader has gone, nothing more is written.
 void say(std::string_view text);
 
-/// Writes to standard error. Failures are ignored, since there is nobody to tell.
+/// Writes to standard error. Failures are ignored: no stream is left to report them on.
 void say_error(std::string_view text);
 
-/// What became of standard output, 0 or an errno: EPIPE where its reader has gone. Flushes.
+/// Flushes standard output. Returns 0, or the errno of its first failure: EPIPE where its reader has gone.
 int standard_output_error();
 
 }  // namespace handgrad::cli

@@ -105,7 +105,7 @@ std::string output_folder(const TrainRequest& request) {
 
 namespace {
 
-// Without a CONFIG that of the run which is gone on with, or of the checkpoint itself if that lies in no run.
+// Without CONFIG, the config of the run that is resumed, or the one stored in a checkpoint that belongs to no run.
 ParsedConfig read_config(const TrainRequest& request, const std::optional<Checkpoint>& checkpoint) {
   std::string path = request.config_path;
   if (path.empty()) path = run_of(request.resume) + "/config.toml";
