@@ -148,7 +148,9 @@ void check_folder_is_free(const TrainRequest& request, const std::string& folder
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
   if (request.resume.empty() && !request.overwrite && !checkpoint_steps(folder).empty()) {
-    throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
+    throw DataError(fmt::format(
+        "{}: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite replaces it",
+        folder));
   }
 }
 
