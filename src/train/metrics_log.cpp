@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/math.h"
 #include "handgrad/core/errors.h"
@@ -81,6 +82,12 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   if (prefix && file_->size_bytes() > static_cast<Index>(kept.text.size())) {
     file_->truncate(static_cast<Index>(kept.text.size()));
   }
+}
+
+void MetricsLog::note(const StepReport& report) {
+  if (std::exchange(warm_, true)) return;
+  logged_ = Clock::now();
+  tokens_ = report.tokens;
 }
 
 void MetricsLog::add(const StepReport& report) {

@@ -18,6 +18,8 @@ class MetricsLog {
   /// Throws DataError.
   MetricsLog(FileSystem* fs, const std::string& path, const LoopState& loop);
 
+  /// Call for every step. The first of a session also takes memory and warms up: rates are counted from its end.
+  void note(const StepReport& report);
   void add(const StepReport& report);
   void add_health(const StepReport& report);
   void add(const EvaluationReport& report);
@@ -29,7 +31,8 @@ class MetricsLog {
 
   std::unique_ptr<Appender> file_;
   double elapsed_before_s_ = 0.0;  // in earlier sessions
-  Index tokens_ = 0;               // at the last row
+  Index tokens_ = 0;               // at the last row, or at the end of the session's first step
+  bool warm_ = false;              // the first step has been noted
   Clock::time_point started_, logged_;
 };
 

@@ -101,6 +101,7 @@ std::optional<StepReport> Run::advance(std::stop_token stop) {
   if (last || perhaps_last || report.skipped || report.step == 1 || report.step % config.log.every == 0) {
     log_->add(report);
   }
+  log_->note(report);
   if (report.health) log_->add_health(report);
   // Weights that give no finite update would be a poor place to go on from: a save that is due waits for one that do.
   save_due_ = save_due_ || report.step % config.checkpoint.every == 0;

@@ -165,8 +165,11 @@ TEST(BadInput, folders) {
                 4,
                 "full: holds other files and no run; choose another folder with --out"});
   ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
-  expect(line,
-         {{"train", "tiny.toml"}, 4, "runs/tiny: holds a run; --resume auto goes on with it, --overwrite begins anew"});
+  expect(
+      line,
+      {{"train", "tiny.toml"},
+       4,
+       "runs/tiny: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite replaces it"});
   expect(line, {{"train", "tiny.toml", "--resume", "auto", "--set", "model.n_heads=4"},
                 2,
                 "cannot resume: model.n_heads is 2 in the stored run, 4 requested; model.n_kv_heads is 2 in the stored "

@@ -9,7 +9,7 @@ using test::CommandLine;
 using test::Outcome;
 
 constexpr const char* acknowledgement =
-    "stopping after this step, then saving (a second Ctrl-C ends at once: nothing is saved then)\n";
+    "stopping, then saving (a second Ctrl-C ends at once: nothing is saved then)\n";
 
 TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {

@@ -118,7 +118,9 @@ TEST(TrainCommand, begins_nothing_anew_beside_a_renamed_checkpoint) {
   const std::string before = line.everything();
   Outcome outcome = line.run({"train", "tiny.toml"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_EQ(outcome.err, "error: runs/tiny: holds a run; --resume auto goes on with it, --overwrite begins anew\n");
+  EXPECT_EQ(outcome.err,
+            "error: runs/tiny: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite "
+            "replaces it\n");
   EXPECT_TRUE(line.everything() == before);
   outcome = line.run({"train", "tiny.toml", "--resume", "auto", "--set", "train.steps=7"});
   EXPECT_NE(outcome.out.find("\ngoing on after step 6\n"), std::string::npos) << outcome.out;

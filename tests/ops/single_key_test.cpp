@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "handgrad/config/validate.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
@@ -62,6 +65,17 @@ TYPED_TEST(SingleKey, of_a_mask) {
     expect_zero(run.dq, 0, run.dq.size(), "dq");
     expect_zero(run.dk, 0, run.dk.size(), "dk");
   }
+}
+
+// The 0 is a product: an upstream gradient that is not finite shows in the gradients of query and key.
+TYPED_TEST(SingleKey, lets_a_nan_show) {
+  using Scalar = typename TestFixture::S;
+  AttentionRun<Scalar> run({1, 1, 1, 3}, {1, 1, 1, 3}, {1, 1, 1, 3});
+  run.seed[1] = std::numeric_limits<Scalar>::quiet_NaN();
+  run.go([](auto q, auto k, auto v) {
+    return TypeParam::tiled ? causal_attention(q, k, v, {}) : explicit_attention(q, k, v, {});
+  });
+  EXPECT_TRUE(std::isnan(run.dq[0]) && std::isnan(run.dk[0])) << run.dq[0] << " " << run.dk[0];
 }
 
 // Exact gradients of queries and keys are 0: no update moves them, however many there are.

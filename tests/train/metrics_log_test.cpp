@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -96,6 +97,22 @@ TEST(MetricsLog, time_goes_on_and_tokens_too) {
   EXPECT_GE(last["elapsed_s"].get<double>(), 100.5);
   EXPECT_LT(last["elapsed_s"].get<double>(), 900.0);
   EXPECT_GE(last["tokens_per_s"].get<double>(), 0.0);
+}
+
+// The first step of a session takes memory and warms up: it is no measure of the rate, unless it is all there is.
+TEST(MetricsLog, the_first_step_of_a_session_does_not_count_in_rates) {
+  const TemporaryFolder folder;
+  MetricsLog log(posix_files(), folder / "log", at(0));
+  StepReport report;
+  ::usleep(300'000);
+  report.step = 1, report.tokens = 1000;
+  log.note(report);
+  ::usleep(1000);
+  report.step = 2, report.tokens = 2000;
+  log.note(report);
+  log.add(report);
+  const auto row = nlohmann::json::parse(read_file(folder / "log"));
+  EXPECT_GT(row["tokens_per_s"].get<double>(), 1000 / 0.3) << "as fast as the second step";
 }
 
 // On a full disk a run must still be able to go on: nothing is written where nothing has changed.

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,11 +124,10 @@ void spin_briefly(char** argv) {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name)) return;
   }
-  // Without an interpreter's address the dynamic loader was started by hand, and /proc/self/exe is the loader.
-  if (getauxval(AT_BASE) == 0) return;
   std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  // Where the dynamic loader was started by hand, the path is the loader's: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1.
+  if (error || self.filename().string().starts_with("ld-")) return;
   drop_malformed_thread_count();
   release_places();
   setenv("GOMP_SPINCOUNT", "2000", 1);

@@ -57,8 +57,8 @@ void acknowledge() {
   const Index saved = state().saved_step;
   const std::string loss = saved > 0 ? fmt::format("what was learned after step {} is then lost", saved)
                                      : std::string("nothing is saved then");
-  write_without_waiting(fmt::format("{}stopping after this step, then saving (a second Ctrl-C ends at once: {})\n",
-                                    erase_line(STDERR_FILENO), loss));
+  write_without_waiting(
+      fmt::format("{}stopping, then saving (a second Ctrl-C ends at once: {})\n", erase_line(STDERR_FILENO), loss));
 }
 
 void wait_for_signals(sigset_t watched) {

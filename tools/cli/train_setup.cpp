@@ -157,7 +157,9 @@ void check_folder_is_free(const TrainRequest& request, const std::string& folder
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
   if (request.resume.empty() && !request.overwrite && holds_checkpoints(folder)) {
-    throw DataError(fmt::format("{}: holds a run; --resume auto goes on with it, --overwrite begins anew", folder));
+    throw DataError(fmt::format(
+        "{}: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite replaces it",
+        folder));
   }
 }
 
