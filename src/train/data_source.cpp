@@ -9,6 +9,7 @@
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/text/windows.h"
+#include "handgrad/train/memory.h"
 
 namespace handgrad {
 namespace {
@@ -28,6 +29,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Config& config, std::string
 // message.
 Corpus read_part(const std::vector<std::string>& paths, std::string_view key, bool characters) {
   try {
+    check_memory_for_text(corpus_size_bytes(paths));
     Corpus corpus = read_corpus(paths);
     if (characters) check_utf8(corpus);
     return corpus;

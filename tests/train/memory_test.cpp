@@ -144,6 +144,29 @@ TEST(MemoryOfARun, a_text_that_does_not_fit_is_refused_before_it_is_read) {
       0u);
 }
 
+// A sparse file stands for a text that no machine holds.
+TEST(MemoryOfARun, every_command_refuses_a_text_that_does_not_fit) {
+  CommandLine line;
+  line.prepare();
+  ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
+  line.write("huge.txt", "");
+  std::error_code error;
+  std::filesystem::resize_file(line / "huge.txt", std::uintmax_t{1} << 40, error);
+  if (error) GTEST_SKIP() << "no sparse file of a terabyte can be made here: " << error.message();
+  const std::string huge = "data.files=[\"huge.txt\"]";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"train", "tiny.toml", "--set", huge},
+           {"audit", "tiny.toml", "--set", huge},
+           {"eval", "run", "--data", "huge.txt"},
+       }) {
+    const Outcome outcome = line.run(words);
+    EXPECT_EQ(outcome.exit_code, 5) << words[0];
+    EXPECT_EQ(outcome.err.rfind("error: memory: a text of 1099512 MB takes up to 5497559 MB", 0), 0u) << outcome.err;
+  }
+  EXPECT_NE(line.run({"config", "check", "tiny.toml", "--set", huge}).out.find("memory: a text of 1099512 MB"),
+            std::string::npos);
+}
+
 TEST(MemoryOfARun, too_much_is_refused_before_anything_is_made) {
   CommandLine line;
   line.prepare();

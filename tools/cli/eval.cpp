@@ -6,6 +6,8 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
@@ -46,21 +48,29 @@ Corpus read_texts(const std::vector<std::string>& paths) {
   return all;
 }
 
+// Tokens to evaluate on, not copied out of what holds them.
+struct Material {
+  std::optional<DataSource> source;  // its validation part, or else:
+  std::vector<TokenId> given;
+
+  std::span<const TokenId> tokens() const { return source ? source->validation() : std::span(given); }
+};
+
 // The whole of the given files, or else the validation part of what the model was trained on.
-std::vector<TokenId> tokens_of(const Checkpoint& checkpoint, const std::vector<std::string>& paths) {
-  const DataConfig& data = checkpoint.config().data;
-  check_memory_for_text(paths.empty() ? size_of_texts(data.files) + size_of_texts(data.validation_files)
-                                      : size_of_texts(paths));
+Material material_of(const Checkpoint& checkpoint, const std::vector<std::string>& paths) {
+  Material material;
   if (!paths.empty()) {
+    check_memory_for_text(size_of_texts(paths));
     const Corpus corpus = read_texts(paths);
     if (checkpoint.tokenizer()->name() == "char") check_utf8(corpus);  // names the file, too
-    return encode_corpus(*checkpoint.tokenizer(), corpus, "--data");
+    material.given = encode_corpus(*checkpoint.tokenizer(), corpus, "--data");
+    return material;
   }
-  const DataSource source = DataSource::load(checkpoint.config(), checkpoint.tokenizer());
-  if (source.fingerprint() != checkpoint.data_fingerprint()) {
+  material.source = DataSource::load(checkpoint.config(), checkpoint.tokenizer());
+  if (material.source->fingerprint() != checkpoint.data_fingerprint()) {
     note("note: the text is no longer the one that the model was trained on");
   }
-  return {source.validation().begin(), source.validation().end()};
+  return material;
 }
 
 }  // namespace
@@ -84,10 +94,10 @@ int run_eval(const Arguments& arguments) {
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   std::vector<std::string> paths;
   if (parsed.values.count("data") > 0) paths = parsed.values["data"].as<std::vector<std::string>>();
-  const std::vector<TokenId> tokens = tokens_of(found.checkpoint, paths);
+  const Material material = material_of(found.checkpoint, paths);
   const CausalLm<float> model = found.checkpoint.model<float>();
   const Evaluation result =
-      evaluate_all(model, *found.checkpoint.tokenizer(), tokens, found.checkpoint.config().train.batch_size);
+      evaluate_all(model, *found.checkpoint.tokenizer(), material.tokens(), found.checkpoint.config().train.batch_size);
   if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
     fmt::print("{}: step {}, {}: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits per byte\n",
                found.checkpoint.path(), found.checkpoint.loop().step, counted(result.tokens, "token"), result.loss,

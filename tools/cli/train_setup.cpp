@@ -13,7 +13,6 @@
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/files.h"
-#include "handgrad/train/memory.h"
 
 namespace handgrad::cli {
 namespace {
@@ -167,16 +166,15 @@ void note_passed_over(const std::vector<std::string>& passed_over) {
   for (const std::string& passed : passed_over) note("note: passed over " + passed);
 }
 
-// A long text takes a while to read, and one that cannot fit is not begun with.
-void prepare_reading(const Config& config, bool quiet) {
+// A long text takes a while to read.
+void announce_reading(const Config& config, bool quiet) {
   constexpr Index worth_a_word = 50'000'000;
   const Index bytes = size_of_texts(config.data.files) + size_of_texts(config.data.validation_files);
   if (!quiet && bytes >= worth_a_word) say(fmt::format("reading {} MB of text\n", bytes / 1'000'000));
-  check_memory_for_text(bytes);
 }
 
 TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
-  prepare_reading(parsed.config, request.quiet);
+  announce_reading(parsed.config, request.quiet);
   if (request.init.empty()) {
     DataSource source = DataSource::load(parsed.config);
     return {completed(parsed.config, source.tokenizer()), std::move(source), std::nullopt};
@@ -267,7 +265,7 @@ void note_numerics(const Checkpoint& checkpoint) {
 }
 
 TrainPlan resumed_plan(Checkpoint checkpoint, const Config& requested, bool quiet) {
-  prepare_reading(requested, quiet);
+  announce_reading(requested, quiet);
   DataSource source = DataSource::load(requested, checkpoint.tokenizer());
   const Config config = completed(requested, source.tokenizer());
   if (!quiet) print_changes(checkpoint, config);

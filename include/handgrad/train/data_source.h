@@ -18,7 +18,8 @@ class DataSource {
  public:
   /// Reads the config's files. The tokenizer is the given one (of a checkpoint), or else made as the config says, for
   /// char from the training text. Throws DataError for files or text that cannot be used, for a part that is shorter
-  /// than the context, and for a character that the given tokenizer does not know.
+  /// than the context, and for a character that the given tokenizer does not know; ResourceError for a text that does
+  /// not fit in memory, before it is read.
   static DataSource load(const Config& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
   /// The same from a text in memory, split by the config's fraction.
   static DataSource from_text(const Config& config, std::string_view text,
