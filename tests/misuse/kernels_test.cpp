@@ -152,6 +152,10 @@ TEST(MisuseKernels, heads) {
                  causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, H{}, {}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
                  causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {m.h3, H{}, H{}}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, m.h3, H{}}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, H{}, m.h3}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: memory",
                  causal_attention_backward<float>(in, {}, {m.h, nullptr, m.p}, m.h, {}));
 }
