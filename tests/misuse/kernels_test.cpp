@@ -69,8 +69,10 @@ TEST(MisuseKernels, of_any_rank) {
   EXPECT_REFUSED(ShapeError, "sum_backward: values", sum_backward<float>(y, V{}));
   EXPECT_REFUSED(ShapeError, "mean_forward: values", mean_forward<float>(V{}, y));
   EXPECT_REFUSED(ShapeError, "mean_backward: values", mean_backward<float>(y, V{}));
-  EXPECT_REFUSED(ShapeError, "softmax_forward: values (2, 2)", softmax_forward<float>(m.v3, m.v2));
-  EXPECT_REFUSED(ShapeError, "softmax_backward: values (2, 2)", softmax_backward<float>(m.v2, m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "softmax_forward: values (2, 2) with memory are needed, got (3, 3), (2, 2)",
+                 softmax_forward<float>(m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "softmax_backward: values (2, 2) with memory are needed, got (2, 2), (3, 3), (2, 2)",
+                 softmax_backward<float>(m.v2, m.v3, m.v2));
   EXPECT_REFUSED(ShapeError, "log_softmax_forward: values", log_softmax_forward<float>(V{}, V{}));
   EXPECT_REFUSED(ShapeError, "log_softmax_backward: values", log_softmax_backward<float>(m.v2, m.v2, V{}));
   EXPECT_REFUSED(ShapeError, "masked_fill_forward:", masked_fill_forward<float>(m.v2, MaskRef{}, 0.0, m.v2));
@@ -152,6 +154,10 @@ TEST(MisuseKernels, heads) {
                  causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, H{}, {}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
                  causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {m.h3, H{}, H{}}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, m.h3, H{}}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
+                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, H{}, m.h3}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: memory",
                  causal_attention_backward<float>(in, {}, {m.h, nullptr, m.p}, m.h, {}));
 }

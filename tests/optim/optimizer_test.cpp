@@ -1,5 +1,6 @@
 #include "handgrad/optim/optimizer.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "handgrad/core/parallel.h"
@@ -95,6 +96,29 @@ void expect_the_same_bits(const Options& options) {
     EXPECT_TRUE(same_bits(bits, first)) << threads << " threads";
     for (Index i = 77; i < 80; ++i) EXPECT_EQ(bits[static_cast<std::size_t>(store.parameter(1).offset + i)], 0.0f);
   }
+}
+
+// A parameter of three tiles moves like one of a single element.
+template <class O, class Options>
+void expect_one_update_each(const Options& options) {
+  const auto moved = [&](const Shape& shape) {
+    auto store = store_of<float>({Shape{2, 2}, shape});
+    std::fill_n(store.mutable_values(), store.flat_size(), 1.0f);
+    std::fill_n(store.gradients(), store.flat_size(), 0.5f);
+    O optimizer(store, options);
+    for (int step = 0; step < 2; ++step) optimizer.step(store, 0.1, 1.0);
+    const float* values = store.values() + store.parameter(1).offset;
+    return std::vector<float>(values, values + shape.size());
+  };
+  const float one = moved({1, 1})[0];
+  EXPECT_NE(one, 1.0f);
+  const std::vector<float> many = moved({300, 501});
+  EXPECT_EQ(std::count(many.begin(), many.end(), one), 300 * 501);
+}
+
+TEST(Optimizers, update_every_element_once) {
+  expect_one_update_each<AdamW<float>>(AdamWOptions{});
+  expect_one_update_each<Sgd<float>>(SgdOptions{});
 }
 
 TEST(Optimizers, give_the_same_bits_for_any_number_of_threads) {
