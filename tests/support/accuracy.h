@@ -22,7 +22,9 @@ class ErrorMeter {
   /// In units in the last place of the exact result. `flush`: what a factor that fell below FLT_MIN, and may be 0, was
   /// multiplied by afterwards; an error that this explains is not counted.
   void in_ulps(S found, Wide exact, Wide flush = 1) {
-    const int exponent = exact == 0 ? std::numeric_limits<S>::min_exponent : std::ilogb(exact) + 1;
+    const int exponent = exact == 0             ? std::numeric_limits<S>::min_exponent
+                         : std::isfinite(exact) ? std::ilogb(exact) + 1
+                                                : std::numeric_limits<S>::max_exponent;  // nothing is promised there
     add(found, exact, std::abs(exact), std::ldexp(1.0L, exponent - std::numeric_limits<S>::digits), flush);
   }
   /// In eps times `terms`, the size of what was added or passed on: the sum of absolute terms.
