@@ -15,7 +15,7 @@ struct LoopState {
   double best_loss = std::numeric_limits<double>::infinity();  ///< Of validation, in nats a token.
   Index best_step = 0;
   Index evaluations_since_best = 0;
-  /// The evaluation that is due at this step has not been done: a run that goes on from here does it first.
+  /// True if the evaluation that is due at this step has not been done. A resumed run does it first.
   bool evaluation_pending = false;
   Index skipped = 0;         ///< Updates that were not applied, their loss or gradient not being finite.
   Index skipped_in_row = 0;  ///< Of the last steps, without one applied between them.

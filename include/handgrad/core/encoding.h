@@ -5,7 +5,7 @@
 
 namespace handgrad {
 
-/// What a text that is not UTF-8 looks like.
+/// The probable encoding of a text that is not UTF-8.
 struct EncodingGuess {
   std::string name;      ///< "UTF-16LE", as iconv knows it; empty: nothing to say.
   std::string evidence;  ///< "it begins with FF FE"

@@ -78,7 +78,7 @@ struct ContainerContents {
   std::vector<DatasetSource> datasets;
   std::vector<Attribute> attributes;
 
-  /// Throws ShapeError if the shape is not that of so many values.
+  /// Throws ShapeError if the shape has another number of elements than `values`.
   template <class T>
   void add(std::string path, std::span<const T> values, std::vector<Index> shape) {
     detail::require_shape_of(path, shape, values.size());

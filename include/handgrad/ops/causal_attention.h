@@ -14,9 +14,9 @@ namespace handgrad {
 ///              with dropout, p in dv and dp carries the mask; delta already does
 ///
 /// Grouped queries repeat: query head h reads key head floor(h / (H / H_kv)). A query that sees no key gives zeros, and
-/// zero gradients. What a query does not see changes none of its bits, in both passes, finite or not: hidden scores are
-/// selected away, and a row of q, k, v or dy that is not finite is added only to what sees it. What is seen shows: NaN
-/// in, NaN out. Where one probability rounds to 1 its ds is exactly 0: with one visible key dq and dk are 0.
+/// zero gradients. A hidden key or value changes no bit of a query's results, finite or not, in both passes: hidden
+/// scores are selected away, and a row of q, k, v or dy that is not finite is added only to what sees it. What is seen
+/// shows: NaN in, NaN out. Where one probability rounds to 1 its ds is exactly 0: with one visible key dq and dk are 0.
 ///
 /// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views will do.
 ///          mask: broadcastable to (B, H, Q, K).

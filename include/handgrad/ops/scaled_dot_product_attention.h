@@ -11,9 +11,9 @@ namespace handgrad {
 ///   forward    y = softmax(mask(scale q k^T)) v
 ///   backward   that of its parts
 ///
-/// A query that sees no key gives zeros, and zero gradients. What a query does not see changes none of its bits, in
-/// both passes, finite or not: a row of q, k, v or dy that is not finite is added only to what sees it. For this both
-/// products know the mask, which matmul itself does not. What is seen shows: NaN in, NaN out.
+/// A query that sees no key gives zeros, and zero gradients. A hidden key or value changes no bit of a query's results,
+/// finite or not, in both passes: a row of q, k, v or dy that is not finite is added only to what sees it. For this
+/// both products know the mask, which matmul itself does not. What is seen shows: NaN in, NaN out.
 ///
 /// Shapes   q: (..., Q, D), k: (..., K, D), v: (..., K, Dv), y: (..., Q, Dv); leading axes are broadcast.
 /// Saves    what its parts save, and the joined mask.
