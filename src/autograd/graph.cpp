@@ -95,7 +95,7 @@ View<S> Graph<S>::gradient_of(Node<S>& target) {
     parallel_ranges(target.shape.size(), elementwise_tile,
                     [data](Index begin, Index end) { std::fill(data + begin, data + end, S{}); });
   }
-  return {target.gradient.data, target.shape, dense_strides(target.shape)};
+  return {target.gradient.data, target.shape, contiguous_strides(target.shape)};
 }
 
 template <class S>
@@ -121,7 +121,7 @@ void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
         "backward: nothing that has a gradient leads to this value; a parameter has one if its store's "
         "allocate_gradients() came before the forward pass");
   }
-  if (!y.view().dense()) throw ShapeError("backward: the value must be dense");
+  if (!y.view().is_contiguous()) throw ShapeError("backward: the value must be dense");
   check_versions();
   consumed_ = true;
   S* root = gradient_of(node(y.id())).data + y.offset();

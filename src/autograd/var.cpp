@@ -11,7 +11,7 @@ namespace handgrad {
 
 template <class S>
 Var<S>::Var(Graph<S>* graph, int id, Index generation, const Shape& shape)
-    : graph_(graph), generation_(generation), id_(id), shape_(shape), strides_(dense_strides(shape)) {
+    : graph_(graph), generation_(generation), id_(id), shape_(shape), strides_(contiguous_strides(shape)) {
   graph_->pin(id_, generation_);
 }
 
@@ -111,12 +111,12 @@ Var<S> Var<S>::split_last(Index parts) const {
 
 template <class S>
 Var<S> Var<S>::reshape(const Shape& shape) const {
-  if (shape.size() != size() || !view().dense()) {
+  if (shape.size() != size() || !view().is_contiguous()) {
     throw ShapeError(fmt::format("reshape: {} cannot be read as {}", shape_.to_string(), shape.to_string()));
   }
   Var other = *this;
   other.shape_ = shape;
-  other.strides_ = dense_strides(shape);
+  other.strides_ = contiguous_strides(shape);
   return other;
 }
 

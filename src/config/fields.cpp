@@ -15,7 +15,8 @@ constexpr Index most_steps = 1000 * million;
 void add_data(Drafts& drafts) {
   TableBuilder t(drafts, "data", &Config::data, ResumeClass::same);
   t.paths("files", &DataConfig::files,
-          "Text files, and folders of .txt, .md and .text files, to train on; joined in order with nothing between. They may "
+          "Text files, and folders of .txt, .md and .text files, to train on; joined in order with nothing between. "
+          "They may "
           "move; a run goes on with the same text only.")
       .on_resume(ResumeClass::free)  // what the files hold is compared, wherever they lie
       .elsewhere({"dataset", "path", "train_files", "input"});

@@ -13,9 +13,9 @@
 #include "config/values.h"
 #include "handgrad/config/fields.h"
 #include "handgrad/config/validate.h"
-#include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/encoding.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 namespace {

@@ -106,4 +106,14 @@ Config resolve(Config config) {
   return config;
 }
 
+Config complete_config(Config config, std::string_view tokenizer, Index vocab_size) {
+  if (config.model.vocab_size != 0 && config.model.vocab_size != vocab_size) {
+    throw ConfigError(fmt::format("model.vocab_size: the {} tokenizer has {} tokens, got {}; leave the key out",
+                                  tokenizer, vocab_size, config.model.vocab_size));
+  }
+  config.model.vocab_size = vocab_size;
+  validate(config);
+  return resolve(std::move(config));
+}
+
 }  // namespace handgrad

@@ -6,7 +6,7 @@
 
 namespace handgrad {
 
-Strides dense_strides(const Shape& shape) {
+Strides contiguous_strides(const Shape& shape) {
   Strides strides{};
   Index step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
@@ -43,7 +43,7 @@ void refuse_rows(const Shape& shape, const char* operation) {
         fmt::format("{}: a value of rank 1 and above is needed, got (); reshape({{1}}) makes one", operation));
   }
   throw ShapeError(
-      fmt::format("{} {}: its axes cannot be read as rows of adjacent elements; dense() makes a copy that can",
+      fmt::format("{} {}: its axes cannot be read as rows of adjacent elements; contiguous() makes a copy that can",
                   operation, shape.to_string()));
 }
 

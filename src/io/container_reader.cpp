@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "io/trailer.h"
 
 namespace handgrad {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "handgrad/core/hash.h"
+#include "handgrad/files/hash.h"
 #include "handgrad/io/container.h"
 
 namespace handgrad {

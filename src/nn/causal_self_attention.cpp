@@ -2,10 +2,10 @@
 
 #include "core/instantiate.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/nn/dropout_sites.h"
 #include "handgrad/nn/kv_cache.h"
-#include "handgrad/nn/sites.h"
 #include "handgrad/ops/causal_attention.h"
-#include "handgrad/ops/dense.h"
+#include "handgrad/ops/contiguous.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/scaled_dot_product_attention.h"
 #include "nn/check_config.h"
@@ -91,7 +91,7 @@ Var<S> CausalSelfAttention::attend_explicitly(const Context<S>& context, const V
   options.dropout = context.dropout_mask(dropout_site(layer_, DropoutPlace::attention), heads_ * q.extent(1));
   const Var<S> y = scaled_dot_product_attention(grouped(q, kv_heads_, group), grouped(k, kv_heads_, 1),
                                                 grouped(v, kv_heads_, 1), options);
-  const Var<S> back = dense(y.transpose(2, 3).transpose(1, 2));  // (B, T, H_kv, G, D)
+  const Var<S> back = contiguous(y.transpose(2, 3).transpose(1, 2));  // (B, T, H_kv, G, D)
   return back.reshape({q.extent(0), q.extent(1), heads_, v.extent(-1)});
 }
 

@@ -2,7 +2,7 @@
 
 #include "core/instantiate.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/nn/sites.h"
+#include "handgrad/nn/dropout_sites.h"
 #include "handgrad/ops/dropout.h"
 #include "handgrad/ops/gelu.h"
 #include "handgrad/ops/gelu_tanh.h"

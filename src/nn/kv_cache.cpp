@@ -89,7 +89,7 @@ View<const S> KvCache<S>::view(const std::vector<Buffer<S>>& layers, Index layer
     throw RangeError(fmt::format("key/value cache: 1 to {} tokens can be read, got {}", capacity_, time));
   }
   const Shape shape{1, time, heads_, width_};
-  return {layers[static_cast<std::size_t>(layer)].data(), shape, dense_strides(shape)};
+  return {layers[static_cast<std::size_t>(layer)].data(), shape, contiguous_strides(shape)};
 }
 
 template class KvCache<float>;

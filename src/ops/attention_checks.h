@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "handgrad/core/attention_options.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/ops/attention_options.h"
 #include "handgrad/ops/causal_attention.h"
 #include "ops/check.h"
 

@@ -5,7 +5,7 @@
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/ops/dense.h"
+#include "handgrad/ops/contiguous.h"
 #include "ops/broadcast.h"
 #include "ops/check.h"
 
@@ -34,8 +34,8 @@ template <class S>
 void concat_forward(View<const S> a, View<const S> b, ConcatParts<S> y) {
   require_shape("concat_forward", y.first.shape, a, y.first);
   require_shape("concat_forward", y.second.shape, b, y.second);
-  dense_forward<S>(a, y.first);
-  dense_forward<S>(b, y.second);
+  contiguous_forward<S>(a, y.first);
+  contiguous_forward<S>(b, y.second);
 }
 
 // da += the first part of dy, db += the rest
@@ -45,8 +45,8 @@ void concat_backward(ConcatParts<const S> dy, View<S> da, View<S> db) {
   require_shape("concat_backward", dy.second.shape, dy.second);
   if (da) require_shape("concat_backward", dy.first.shape, da);
   if (db) require_shape("concat_backward", dy.second.shape, db);
-  if (da) dense_backward<S>(dy.first, da);
-  if (db) dense_backward<S>(dy.second, db);
+  if (da) contiguous_backward<S>(dy.first, da);
+  if (db) contiguous_backward<S>(dy.second, db);
 }
 
 template <class S>

@@ -75,8 +75,8 @@ void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, 
 template <class S>
 Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps) {
   const Shape width{x.extent(-1)};
-  if (weight.shape() != width || (bias && bias.shape() != width) || !weight.view().dense() ||
-      (bias && !bias.view().dense())) {
+  if (weight.shape() != width || (bias && bias.shape() != width) || !weight.view().is_contiguous() ||
+      (bias && !bias.view().is_contiguous())) {
     throw ShapeError(fmt::format("layer_norm: weight and bias are dense and {}, got {} and {} for x {}",
                                  width.to_string(), weight.shape().to_string(),
                                  bias ? bias.shape().to_string() : "none", x.shape().to_string()));

@@ -55,7 +55,7 @@ void linear_backward(Rows<const S> x, Rows<const S> weight, Index block, Rows<co
 template <class S>
 Var<S> linear(Var<S> x, Var<S> weight, Var<S> bias) {
   check_shapes(x.shape(), weight.shape(), bias ? &bias.shape() : nullptr);
-  if (bias && !bias.view().dense()) throw ShapeError("linear: the elements of a bias are adjacent");
+  if (bias && !bias.view().is_contiguous()) throw ShapeError("linear: the elements of a bias are adjacent");
   const Index block = rows_in_block(x.shape());
   auto y = output("linear", x.shape().with(-1, weight.extent(0)), x, weight, bias);
   linear_forward<S>(x.rows("linear"), weight.rows("linear"), bias ? bias.view().data : nullptr, block, y.rows());

@@ -6,8 +6,8 @@
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
+#include "ops/along_axis.h"
 #include "ops/check.h"
-#include "ops/lines.h"
 
 namespace handgrad {
 

@@ -6,7 +6,7 @@
 
 #include "core/lanes.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/loss_options.h"
+#include "handgrad/ops/loss_options.h"
 #include "ops/elementwise.h"
 
 // The rows of a cross-entropy, shared by its two forms.

@@ -67,7 +67,7 @@ void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> 
 
 template <class S>
 Var<S> rms_norm(Var<S> x, Var<S> weight, double eps) {
-  if (weight.shape() != Shape{x.extent(-1)} || !weight.view().dense()) {
+  if (weight.shape() != Shape{x.extent(-1)} || !weight.view().is_contiguous()) {
     throw ShapeError(fmt::format("rms_norm: weight is dense and ({}), got {} for x {}", x.extent(-1),
                                  weight.shape().to_string(), x.shape().to_string()));
   }

@@ -37,7 +37,7 @@ MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
       hidden[r * keys + j] = j > last_visible || (allowed && !allowed[j * last_stride(mask)]);
     }
   }
-  return {hidden.data(), shape, dense_strides(shape)};
+  return {hidden.data(), shape, contiguous_strides(shape)};
 }
 
 // Both products of the textbook form are those of matmul, and appear as that, but for what is not finite: it reaches

@@ -3,9 +3,9 @@
 #include "core/instantiate.h"
 #include "core/lanes.h"
 #include "handgrad/autograd/output.h"
+#include "ops/along_axis.h"
 #include "ops/broadcast.h"
 #include "ops/check.h"
-#include "ops/lines.h"
 
 namespace handgrad {
 

@@ -13,12 +13,12 @@ namespace handgrad {
 double Schedule::at(Index step) const {
   if (step < 0) throw RangeError(fmt::format("schedule: a step of 0 or more is needed, got {}", step));
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  if (shape == DecayShape::constant) return peak;
-  const Index begin = shape == DecayShape::warmup_stable_decay ? std::max(warmup, total - decay) : warmup;
+  if (kind == ScheduleKind::constant) return peak;
+  const Index begin = kind == ScheduleKind::warmup_stable_decay ? std::max(warmup, total - decay) : warmup;
   if (step >= total) return floor;
   if (step < begin) return peak;
   const double u = static_cast<double>(step - begin) / static_cast<double>(total - begin);
-  if (shape == DecayShape::cosine) return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * u));
+  if (kind == ScheduleKind::cosine) return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * u));
   return peak + (floor - peak) * u;
 }
 

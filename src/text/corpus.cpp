@@ -10,8 +10,8 @@
 #include <new>
 #include <set>
 
-#include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/encoding.h"
 #include "handgrad/text/encoding_check.h"
 #include "text/folder_walk.h"
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "handgrad/core/encoding.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/encoding.h"
+#include "handgrad/files/utf8.h"
 
 namespace handgrad {
 

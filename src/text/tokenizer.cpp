@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 
 namespace handgrad {
 namespace {

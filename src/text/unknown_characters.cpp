@@ -7,7 +7,7 @@
 #include <set>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 
 namespace handgrad {
 namespace {

@@ -110,15 +110,15 @@ Index Permutation::operator()(Index i) const {
   return static_cast<Index>(x);
 }
 
-TokenWindows::TokenWindows(std::span<const TokenId> tokens, Index context, WindowOrder order, std::uint64_t seed)
+TokenWindows::TokenWindows(std::span<const TokenId> tokens, Index context, DataOrder order, std::uint64_t seed)
     : tokens_(tokens), context_(context), count_(0), order_(order), seed_(seed) {
   check_length("text", length(tokens), context);
-  count_ = order == WindowOrder::epoch ? (length(tokens) - 1) / context : length(tokens) - context;
+  count_ = order == DataOrder::epoch ? (length(tokens) - 1) / context : length(tokens) - context;
 }
 
 Index TokenWindows::start(Index sample) const {
   if (sample < 0) throw RangeError(fmt::format("sample number must be at least 0, got {}", sample));
-  if (order_ == WindowOrder::epoch) {
+  if (order_ == DataOrder::epoch) {
     return Permutation(count_, seed_, sample / count_)(sample % count_) * context_;
   }
   const Random random(seed_, Stream::data_order);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/hash.h"
+#include "handgrad/files/hash.h"
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/text/windows.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad {

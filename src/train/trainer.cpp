@@ -17,23 +17,9 @@ namespace {
 
 constexpr double largest_norm = 1e18;
 
-DecayShape shape_of(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::constant:
-      return DecayShape::constant;
-    case ScheduleKind::linear:
-      return DecayShape::linear;
-    case ScheduleKind::cosine:
-      return DecayShape::cosine;
-    case ScheduleKind::warmup_stable_decay:
-      return DecayShape::warmup_stable_decay;
-  }
-  throw ConfigError("schedule.kind: there is no such schedule");
-}
-
 Schedule schedule_of(const Config& config) {
   Schedule schedule;
-  schedule.shape = shape_of(config.schedule.kind);
+  schedule.kind = config.schedule.kind;
   schedule.peak = config.optimizer.lr;
   schedule.floor = config.optimizer.min_lr;
   schedule.warmup = config.schedule.warmup_steps;
@@ -44,8 +30,7 @@ Schedule schedule_of(const Config& config) {
 }
 
 TokenWindows windows_of(const Config& config, const DataSource& source) {
-  return TokenWindows(source.train(), config.model.context,
-                      config.data.order == DataOrder::epoch ? WindowOrder::epoch : WindowOrder::random,
+  return TokenWindows(source.train(), config.model.context, config.data.order,
                       static_cast<std::uint64_t>(config.train.seed));
 }
 
@@ -73,16 +58,6 @@ std::string trouble_with(const LossSum& loss, double norm) {
 }
 
 }  // namespace
-
-Config completed(Config config, const Tokenizer& tokenizer) {
-  if (config.model.vocab_size != 0 && config.model.vocab_size != tokenizer.vocab_size()) {
-    throw ConfigError(fmt::format("model.vocab_size: the {} tokenizer has {} tokens, got {}; leave the key out",
-                                  tokenizer.name(), tokenizer.vocab_size(), config.model.vocab_size));
-  }
-  config.model.vocab_size = tokenizer.vocab_size();
-  validate(config);
-  return resolve(std::move(config));
-}
 
 double learning_rate(const Config& config, Index step) {
   if (step < 0) throw RangeError(fmt::format("learning_rate: 0 steps or more are needed, got {}", step));
@@ -124,7 +99,7 @@ void check_text(const Checkpoint& checkpoint, const DataSource& source) {
 
 template <class S>
 Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
-    : config_(completed(config, source.tokenizer())),
+    : config_(complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size())),
       source_(std::move(source)),
       model_(config_.model),
       schedule_(schedule_of(config_)) {
@@ -157,7 +132,7 @@ Trainer<S> Trainer<S>::resume(const Checkpoint& checkpoint, const Config& reques
                     checkpoint.path(), checkpoint.tokenizer()->name(), checkpoint.tokenizer()->vocab_size(),
                     source.tokenizer().name(), source.tokenizer().vocab_size()));
   }
-  const Config wanted = completed(requested, source.tokenizer());
+  const Config wanted = complete_config(requested, source.tokenizer().name(), source.tokenizer().vocab_size());
   check_resume(checkpoint.config(), wanted, checkpoint.loop().step);
   check_text(checkpoint, source);
   Trainer trainer(wanted, std::move(source), false);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/hash.h"
+#include "handgrad/files/hash.h"
 
 namespace handgrad {
 

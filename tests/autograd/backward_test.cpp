@@ -5,7 +5,7 @@
 
 // What a walk backward gives, and what it refuses.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -280,4 +280,4 @@ TEST(Backward, repeated_tokens_add_up_the_same_for_any_number_of_threads) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

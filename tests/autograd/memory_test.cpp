@@ -9,7 +9,7 @@
 
 // What a tape holds, for how long, and what it allocates.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 Tensor<float> ones(const Shape& shape) {
@@ -28,7 +28,7 @@ float small_step(Tape<float>& tape, const ParameterStore<float>& store) {
   auto tiled = causal_attention(heads(0), heads(1), heads(2)).reshape(Shape{2, 3, 8});
   auto explicitly =
       scaled_dot_product_attention(heads(0).transpose(1, 2), heads(1).transpose(1, 2), heads(2).transpose(1, 2));
-  x = add(add(x, std::move(tiled)), dense(explicitly.transpose(1, 2)).reshape(Shape{2, 3, 8}));
+  x = add(add(x, std::move(tiled)), contiguous(explicitly.transpose(1, 2)).reshape(Shape{2, 3, 8}));
   x = dropout(gelu(std::move(x)), {0.2, 1, 2, 3});
   const auto loss = linear_cross_entropy(std::move(x), table, targets);
   if (tape.recording()) tape.backward(loss);
@@ -200,4 +200,4 @@ TEST(Memory, poisoned_memory_is_never_read) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -4,7 +4,7 @@
 
 // Handles: views of a value, and what a handle outlives.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -88,7 +88,7 @@ TEST(Var, axes_are_exchanged_without_a_copy) {
   EXPECT_EQ(turned.view().data, x.view().data);
   EXPECT_THROW(x.transpose(0, 2), ShapeError);
   EXPECT_THROW(gelu(turned), ShapeError);  // not rows of adjacent elements
-  tape.backward(dense(turned), Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  tape.backward(contiguous(turned), Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(gradient(x), (D{1, 3, 5, 2, 4, 6}));
 }
 
@@ -189,4 +189,4 @@ TEST(Tape, borrowed_memory_is_read_in_place) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

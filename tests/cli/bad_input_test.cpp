@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "support/checkpoint_editor.h"
 #include "support/command_line.h"
 #include "support/trailer_forger.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 #include "support/command_line.h"
 
 // What the program shows on a terminal: the bar of a run, and text that must not steer the terminal.

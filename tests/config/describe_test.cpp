@@ -9,8 +9,8 @@
 #include "handgrad/config/fields.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
-#include "handgrad/core/files.h"
 #include "handgrad/core/random.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 namespace {

@@ -10,8 +10,8 @@
 #include "handgrad/config/describe.h"
 #include "handgrad/config/fields.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
 #include "handgrad/core/random.h"
+#include "handgrad/files/files.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 #include "handgrad/core/parallel.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 template <class S>
@@ -167,4 +167,4 @@ TEST(BlockRows, are_whole_sequences_of_at_least_256_rows) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -95,10 +95,10 @@ TEST(View, rows_and_heads_are_read_where_the_layout_allows) {
   Tensor<float> x(Shape{2, 3, 4, 5});
   EXPECT_EQ(x.rows().rows, 24);
   EXPECT_EQ(x.heads().head(1, 2).row(2), x.data() + ((1 * 3 + 2) * 4 + 2) * 5);
-  EXPECT_TRUE(x.view().dense());
+  EXPECT_TRUE(x.view().is_contiguous());
   View<float> gapped = x.view();
   gapped.shape = Shape{2, 3, 2, 5};  // two heads of four: rows cannot be joined
-  EXPECT_FALSE(gapped.dense());
+  EXPECT_FALSE(gapped.is_contiguous());
   EXPECT_THROW(gapped.rows(), ShapeError);
   EXPECT_EQ(gapped.heads().heads, 2);
   gapped.shape = Shape{2, 3, 4, 2};

@@ -34,7 +34,7 @@ bool blocks(std::uint64_t mask, int signal) { return (mask >> (signal - 1) & 1) 
 
 struct Product {
   explicit Product(Index size)
-      : a(testing::random_tensor<float>({size, size}, 1)), b(testing::random_tensor<float>({size, size}, 2)) {}
+      : a(test::random_tensor<float>({size, size}, 1)), b(test::random_tensor<float>({size, size}, 2)) {}
   void multiply_into(Tensor<float>& c) const { multiply<float>({a.rows()}, {b.rows()}, 1.0f, Store::assign, c.rows()); }
   Tensor<float> a, b;
 };

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "support/temporary_folder.h"
 
 // The library, installed, in a program that was built without our flags: with its own, and with hostile ones.

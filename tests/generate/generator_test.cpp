@@ -8,7 +8,7 @@
 
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 #include "support/message.h"
 #include "support/training.h"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
 #include "handgrad/core/random.h"
+#include "handgrad/files/files.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/container_writer.h"
 #include "support/message.h"

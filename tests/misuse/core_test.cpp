@@ -1,38 +1,27 @@
 #include <limits>
 #include <utility>
 
-#include "handgrad/core/attention_options.h"
 #include "handgrad/core/buffer.h"
-#include "handgrad/core/files.h"
 #include "handgrad/core/gemm.h"
-#include "handgrad/core/hash.h"
-#include "handgrad/core/loss_options.h"
-#include "handgrad/core/mask.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/core/positions.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
+#include "handgrad/files/files.h"
+#include "handgrad/files/hash.h"
+#include "handgrad/ops/attention_options.h"
+#include "handgrad/ops/loss_options.h"
+#include "handgrad/ops/mask.h"
+#include "handgrad/ops/positions.h"
 #include "misuse/refusal.h"
 #include "support/temporary_folder.h"
 
 namespace handgrad::misuse {
 namespace {
 
-const Covers covers{"core/attention_options.h",
-                    "core/gemm.h",
-                    "core/parallel.h",
-                    "core/buffer.h",
-                    "core/dropout_mask.h",
-                    "core/errors.h",
-                    "core/files.h",
-                    "core/hash.h",
-                    "core/loss_options.h",
-                    "core/mask.h",
-                    "core/positions.h",
-                    "core/random.h",
-                    "core/shape.h",
-                    "core/tensor.h",
-                    "core/views.h"};
+const Covers covers{
+    "ops/attention_options.h", "core/gemm.h",   "core/parallel.h", "core/buffer.h",      "ops/dropout_mask.h",
+    "core/errors.h",           "files/files.h", "files/hash.h",    "ops/loss_options.h", "ops/mask.h",
+    "ops/positions.h",         "core/random.h", "core/shape.h",    "core/tensor.h",      "core/views.h"};
 
 constexpr Index far = std::numeric_limits<Index>::max();
 
@@ -114,7 +103,7 @@ TEST(Misuse, views) {
   EXPECT_REFUSED(ShapeError, "relu: a value of rank 1 and above is needed, got ()", scalar.rows("relu"));
   const View<float> turned{x, {2, 3}, {1, 2}};
   EXPECT_REFUSED(ShapeError, "relu (2, 3): its axes cannot be read as rows", turned.rows("relu"));
-  EXPECT_REFUSED(ShapeError, "dense() makes a copy", turned.rows());
+  EXPECT_REFUSED(ShapeError, "contiguous() makes a copy", turned.rows());
   EXPECT_REFUSED(ShapeError, "view (2, 3): heads are", turned.heads());
 }
 

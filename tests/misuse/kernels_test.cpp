@@ -62,8 +62,8 @@ TEST(MisuseKernels, of_any_rank) {
   EXPECT_REFUSED(ShapeError, "add_backward: extents", add_backward<float>(m.v2, m.v3, V{}));
   EXPECT_REFUSED(ShapeError, "mul_forward:", mul_forward<float>(m.v2, m.v3, m.v2));
   EXPECT_REFUSED(ShapeError, "mul_backward: values (2, 2)", mul_backward<float>(m.v2, m.v2, m.v2, m.v3, V{}));
-  EXPECT_REFUSED(ShapeError, "dense_forward: values (2, 2) with memory", dense_forward<float>(m.v3, m.v2));
-  EXPECT_REFUSED(ShapeError, "dense_backward: values", dense_backward<float>(V{}, V{}));
+  EXPECT_REFUSED(ShapeError, "contiguous_forward: values (2, 2) with memory", contiguous_forward<float>(m.v3, m.v2));
+  EXPECT_REFUSED(ShapeError, "contiguous_backward: values", contiguous_backward<float>(V{}, V{}));
   float y = 0;
   EXPECT_REFUSED(ShapeError, "sum_forward: values", sum_forward<float>(V{}, y));
   EXPECT_REFUSED(ShapeError, "sum_backward: values", sum_backward<float>(y, V{}));

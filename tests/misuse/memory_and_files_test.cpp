@@ -3,9 +3,9 @@
 
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/validate.h"
-#include "handgrad/core/encoding.h"
 #include "handgrad/core/memory.h"
-#include "handgrad/core/output_file.h"
+#include "handgrad/files/encoding.h"
+#include "handgrad/files/output_file.h"
 #include "handgrad/text/encoding_check.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/train/memory.h"
@@ -16,7 +16,7 @@
 namespace handgrad::misuse {
 namespace {
 
-const Covers covers{"core/encoding.h",       "core/memory.h",  "core/output_file.h",
+const Covers covers{"files/encoding.h",      "core/memory.h",  "files/output_file.h",
                     "text/encoding_check.h", "train/memory.h", "text/unknown_characters.h"};
 
 TEST(MisuseFiles, outputs_that_a_user_names) {

@@ -10,7 +10,7 @@ namespace {
 
 const Covers covers{"ops/add.h",         "ops/causal_attention.h",
                     "ops/concat.h",      "ops/cross_entropy.h",
-                    "ops/dense.h",       "ops/dropout.h",
+                    "ops/contiguous.h",  "ops/dropout.h",
                     "ops/embedding.h",   "ops/gelu.h",
                     "ops/gelu_tanh.h",   "ops/layer_norm.h",
                     "ops/linear.h",      "ops/linear_cross_entropy.h",
@@ -42,7 +42,7 @@ TEST_F(MisuseOps, empty_handles) {
   EXPECT_REFUSED(Error, "gelu_tanh: the first operand", gelu_tanh(none));
   EXPECT_REFUSED(Error, "silu: the first operand", silu(none));
   EXPECT_REFUSED(Error, "scale: the first operand", scale(none, 2.0));
-  EXPECT_REFUSED(Error, "dense: the first operand", dense(none));
+  EXPECT_REFUSED(Error, "contiguous: the first operand", contiguous(none));
   EXPECT_REFUSED(Error, "sum: the first operand", sum(none));
   EXPECT_REFUSED(Error, "mean: the first operand", mean(none));
   EXPECT_REFUSED(Error, "dropout: the first operand", dropout(none, {0.5}));

@@ -1,9 +1,9 @@
 #include <limits>
 
 #include "handgrad/config/validate.h"
+#include "handgrad/files/utf8.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/text/corpus.h"
-#include "handgrad/text/utf8.h"
 #include "handgrad/text/windows.h"
 #include "misuse/refusal.h"
 
@@ -11,7 +11,7 @@ namespace handgrad::misuse {
 namespace {
 
 const Covers covers{"generate/generator.h", "generate/sampling.h", "text/corpus.h",
-                    "text/tokenizer.h",     "text/utf8.h",         "text/windows.h"};
+                    "text/tokenizer.h",     "files/utf8.h",        "text/windows.h"};
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr float inf = std::numeric_limits<float>::infinity();
@@ -116,10 +116,10 @@ TEST(MisuseText, windows) {
   EXPECT_REFUSED(RangeError, "epoch at least 0", Permutation(3, 1, -1));
   EXPECT_REFUSED(RangeError, "", Permutation(3, 1, 0)(3));
   EXPECT_REFUSED(RangeError, "", Permutation(3, 1, 0)(-1));
-  EXPECT_REFUSED(RangeError, "", TokenWindows(tokens, 0, WindowOrder::epoch, 1));
-  EXPECT_REFUSED(DataError, "", TokenWindows(tokens, 10, WindowOrder::epoch, 1));
-  EXPECT_REFUSED(DataError, "", TokenWindows({}, 1, WindowOrder::random, 1));
-  const TokenWindows windows(tokens, 2, WindowOrder::epoch, 1);
+  EXPECT_REFUSED(RangeError, "", TokenWindows(tokens, 0, DataOrder::epoch, 1));
+  EXPECT_REFUSED(DataError, "", TokenWindows(tokens, 10, DataOrder::epoch, 1));
+  EXPECT_REFUSED(DataError, "", TokenWindows({}, 1, DataOrder::random, 1));
+  const TokenWindows windows(tokens, 2, DataOrder::epoch, 1);
   EXPECT_REFUSED(RangeError, "", windows.start(-1));
   EXPECT_REFUSED(RangeError, "", windows.fill(-1, four, four));
   EXPECT_REFUSED(ShapeError, "", windows.fill(0, four, three));

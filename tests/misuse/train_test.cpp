@@ -13,7 +13,7 @@ namespace {
 
 const Covers covers{"train/data_source.h",     "train/evaluate.h",        "train/run.h",
                     "train/trainer.h",         "verify/added_gradient.h", "verify/audit.h",
-                    "verify/gradient_check.h", "verify/health.h",         "verify/nonfinite.h",
+                    "verify/gradient_check.h", "observe/health.h",        "observe/nonfinite.h",
                     "verify/operand_watch.h"};
 
 TEST(MisuseVerify, gradient_checks) {

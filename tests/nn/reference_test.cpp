@@ -4,7 +4,7 @@
 
 // Whole small models against PyTorch's, in double: logits, loss and the gradient of every parameter.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 void expect_model(const std::string& name, AttentionKind attention) {
@@ -51,4 +51,4 @@ INSTANTIATE_TEST_SUITE_P(Models, ModelReference, ::testing::ValuesIn(reference_m
                          [](const auto& model) { return model.param; });
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -3,7 +3,7 @@
 
 // The tiled form against the textbook one: in double they agree to 1e-12, forward and every gradient.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 struct Sizes {
@@ -141,4 +141,4 @@ TEST(AttentionForms, views_of_a_packed_projection_are_read_in_place) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -3,7 +3,7 @@
 #include "handgrad/ops/ops.h"
 #include "support/message.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -222,4 +222,4 @@ TEST(AttentionTiled, takes_heads_only) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

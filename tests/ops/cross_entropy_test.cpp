@@ -4,7 +4,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -276,4 +276,4 @@ TYPED_TEST(CrossEntropy, logits_are_held_up_to_the_budget_and_else_a_slab_at_a_t
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

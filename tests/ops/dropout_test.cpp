@@ -1,7 +1,7 @@
 #include "handgrad/ops/ops.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 template <class S>
@@ -82,4 +82,4 @@ TEST(Dropout, probabilities_outside_are_refused) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -5,7 +5,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 template <class S>
@@ -21,11 +21,15 @@ struct NamedOp {
 template <class S>
 std::vector<NamedOp<S>> unary_operations() {
   return {
-      {"relu", [](Var<S> x) { return relu(x); }},           {"relu_squared", [](Var<S> x) { return relu_squared(x); }},
-      {"silu", [](Var<S> x) { return silu(x); }},           {"gelu", [](Var<S> x) { return gelu(x); }},
-      {"gelu_tanh", [](Var<S> x) { return gelu_tanh(x); }}, {"scale", [](Var<S> x) { return scale(x, 0.5); }},
-      {"square", [](Var<S> x) { return mul(x, x); }},       {"swiglu of itself", [](Var<S> x) { return swiglu(x, x); }},
-      {"dense", [](Var<S> x) { return dense(x); }},
+      {"relu", [](Var<S> x) { return relu(x); }},
+      {"relu_squared", [](Var<S> x) { return relu_squared(x); }},
+      {"silu", [](Var<S> x) { return silu(x); }},
+      {"gelu", [](Var<S> x) { return gelu(x); }},
+      {"gelu_tanh", [](Var<S> x) { return gelu_tanh(x); }},
+      {"scale", [](Var<S> x) { return scale(x, 0.5); }},
+      {"square", [](Var<S> x) { return mul(x, x); }},
+      {"swiglu of itself", [](Var<S> x) { return swiglu(x, x); }},
+      {"contiguous", [](Var<S> x) { return contiguous(x); }},
   };
 }
 
@@ -178,4 +182,4 @@ TEST(Concat, is_undone_by_slices) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

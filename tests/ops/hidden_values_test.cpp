@@ -9,7 +9,7 @@
 
 // What a query does not see changes nothing, finite or not: in both forms of attention, both passes, all tile sizes.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 struct Case {
@@ -223,4 +223,4 @@ TEST(HiddenValueOfOne, an_infinite_value_leaves_the_first_query_alone) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

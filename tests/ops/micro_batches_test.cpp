@@ -6,7 +6,7 @@
 
 // A batch split into micro-batches at blocks of sequences gives the bits of the whole: outputs and weight gradients.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 constexpr Index time = 100, width = 12, classes = 9;  // a block is 3 sequences of 100
@@ -134,4 +134,4 @@ TEST(MicroBatches, losses_divided_by_the_targets_of_the_whole) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -2,7 +2,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -128,4 +128,4 @@ TEST(NormErrors, weights_have_the_width_of_x) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -2,7 +2,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 using test::message_of;
@@ -149,4 +149,4 @@ TEST(Rope, does_not_wait_for_the_caller_to_keep_positions) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

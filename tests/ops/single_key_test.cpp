@@ -11,7 +11,7 @@
 // A query that sees a single key gives it a probability of 1, whatever its score: the gradient of the score is exactly
 // 0, in both forms of attention. A rounding left there would become whole steps in AdamW.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 template <class Form>
@@ -108,4 +108,4 @@ TEST(SingleKeyOfAModel, leaves_queries_and_keys_alone) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -6,7 +6,7 @@
 #include "handgrad/core/parallel.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 template <class S>
@@ -127,4 +127,4 @@ TEST(Optimizers, give_the_same_bits_for_any_number_of_threads) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

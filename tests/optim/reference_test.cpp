@@ -5,7 +5,7 @@
 
 // Optimisers and schedules against PyTorch's, in double.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 const Reference& reference() {
@@ -83,17 +83,17 @@ TEST(OptimizerReference, twenty_updates_of_sgd) {
 }
 
 TEST(OptimizerReference, rates_of_every_schedule) {
-  const std::map<std::string, DecayShape> shapes = {{"constant", DecayShape::constant},
-                                                    {"linear", DecayShape::linear},
-                                                    {"cosine", DecayShape::cosine},
-                                                    {"warmup_stable_decay", DecayShape::warmup_stable_decay}};
+  const std::map<std::string, ScheduleKind> kinds = {{"constant", ScheduleKind::constant},
+                                                     {"linear", ScheduleKind::linear},
+                                                     {"cosine", ScheduleKind::cosine},
+                                                     {"warmup_stable_decay", ScheduleKind::warmup_stable_decay}};
   const auto cases = reference().names("schedules");
-  ASSERT_EQ(cases.size(), 3 * shapes.size());
+  ASSERT_EQ(cases.size(), 3 * kinds.size());
   Closeness closeness(1e-13);
   for (const std::string& name : cases) {
     const ReferenceCase c(reference(), "schedules/" + name);
     Schedule schedule;
-    schedule.shape = shapes.at(name.substr(0, name.rfind('_')));
+    schedule.kind = kinds.at(name.substr(0, name.rfind('_')));
     schedule.peak = c.number("peak"), schedule.floor = c.number("floor");
     schedule.warmup = c.integer("warmup", 0), schedule.total = c.integer("total", 0);
     schedule.decay = c.integer("decay", 0);
@@ -106,4 +106,4 @@ TEST(OptimizerReference, rates_of_every_schedule) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

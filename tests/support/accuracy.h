@@ -11,7 +11,7 @@
 
 // How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of hostile scale.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 using Wide = long double;
 
@@ -105,4 +105,4 @@ std::vector<Accuracy> accuracy_of_functions(Index inputs);
 /// Operations that sum along rows, and the optimiser's update.
 std::vector<Accuracy> accuracy_of_sums(Index inputs);
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

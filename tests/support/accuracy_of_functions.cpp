@@ -4,7 +4,7 @@
 #include "handgrad/ops/ops.h"
 #include "support/accuracy.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 Wide sigma(Wide x) { return 1 / (1 + std::exp(-x)); }
@@ -158,4 +158,4 @@ std::vector<Accuracy> accuracy_of_functions(Index inputs) {
   return table;
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

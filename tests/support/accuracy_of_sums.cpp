@@ -5,7 +5,7 @@
 #include "handgrad/optim/optimizer.h"
 #include "support/accuracy.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 // Odd, so that every tile and every vector has a ragged end.
@@ -31,7 +31,7 @@ ErrorMeter<S> sums(Index rows, Hostile& hostile) {
   const auto x = hostile.rows<S>(rows, width, -60, 60, 20);
   ErrorMeter<S> meter;
   for (Index r = 0; r < rows; ++r) {
-    const View<const S> row{x.data() + r * width, {width}, dense_strides({width})};
+    const View<const S> row{x.data() + r * width, {width}, contiguous_strides({width})};
     S y{};
     sum_forward<S>(row, y);
     const WideRow w = wide(row.data, width);
@@ -198,8 +198,8 @@ ErrorMeter<S> turns(Index rows, Hostile& hostile) {
   RopeTable<S> table(head, 10000.0, RopePairing::adjacent);
   table.extend(most);
   const Shape shape{1, rows, heads, head};
-  rope_forward<S>(View<const S>{x.data(), shape, dense_strides(shape)}.heads(), {positions.data(), 1, rows}, table,
-                  View<S>{y.data(), shape, dense_strides(shape)}.heads());
+  rope_forward<S>(View<const S>{x.data(), shape, contiguous_strides(shape)}.heads(), {positions.data(), 1, rows}, table,
+                  View<S>{y.data(), shape, contiguous_strides(shape)}.heads());
   ErrorMeter<S> meter;
   for (Index r = 0; r < rows; ++r) {
     for (Index i = 0; i < heads * head; i += 2) {
@@ -225,12 +225,12 @@ ErrorMeter<S> attentions(Index rows, Hostile& hostile) {
   Tensor<S> y(q.shape()), row_max({rows}), log_sum({rows});
   const Shape queries{1, rows, 1, head}, keys{1, width, 1, head};
   const auto heads = [](const Tensor<S>& x, const Shape& s) {
-    return View<const S>{x.data(), s, dense_strides(s)}.heads();
+    return View<const S>{x.data(), s, contiguous_strides(s)}.heads();
   };
   AttentionOptions options;
   options.causal = false;
   causal_attention_forward<S>({heads(q, queries), heads(k, keys), heads(v, keys)}, options, row_max.data(),
-                              log_sum.data(), View<S>{y.data(), queries, dense_strides(queries)}.heads());
+                              log_sum.data(), View<S>{y.data(), queries, contiguous_strides(queries)}.heads());
   ErrorMeter<S> meter;
   const auto n = static_cast<std::size_t>(width);
   for (Index r = 0; r < rows; ++r) {
@@ -323,4 +323,4 @@ std::vector<Accuracy> accuracy_of_sums(Index inputs) {
   return table;
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 std::string to_markdown(const std::vector<Accuracy>& table) {
   std::string text;
@@ -60,4 +60,4 @@ std::vector<Accuracy> expect_documented(Index inputs) {
   return table;
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

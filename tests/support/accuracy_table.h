@@ -4,7 +4,7 @@
 
 #include "support/accuracy.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// The rows of docs/proof.md's table.
 std::string to_markdown(const std::vector<Accuracy>& table);
@@ -13,4 +13,4 @@ std::string to_markdown(const std::vector<Accuracy>& table);
 /// more than a quarter (another machine's exp and product differ a little). Returns what was measured.
 std::vector<Accuracy> expect_documented(Index inputs);
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

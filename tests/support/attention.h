@@ -3,7 +3,7 @@
 #include "handgrad/ops/ops.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// The textbook form for operands laid out as the tiled one takes them, (B, T, H, D): key heads are repeated by a
 /// broadcast axis, (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). A mask is as for the tiled form.
@@ -11,7 +11,7 @@ template <class S>
 Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options) {
   const Index key_heads = k.extent(2), group = q.extent(2) / key_heads;
   const auto with_group = [](const Var<S>& x, Index heads, Index count) {  // (B, T, H, D) to (B, heads, count, T, D)
-    return dense(x.transpose(1, 2)).reshape({x.extent(0), heads, count, x.extent(1), x.extent(3)});
+    return contiguous(x.transpose(1, 2)).reshape({x.extent(0), heads, count, x.extent(1), x.extent(3)});
   };
   if (options.mask && options.mask.shape.rank() > 2) {  // (.., H, Q, K) to (.., H_kv, group, Q, K)
     const Shape m = options.mask.shape;
@@ -24,7 +24,7 @@ Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options
   }
   const Var<S> y = scaled_dot_product_attention(with_group(q, key_heads, group), with_group(k, key_heads, 1),
                                                 with_group(v, key_heads, 1), options);
-  return dense(y.reshape({q.extent(0), q.extent(2), q.extent(1), v.extent(3)}).transpose(1, 2));
+  return contiguous(y.reshape({q.extent(0), q.extent(2), q.extent(1), v.extent(3)}).transpose(1, 2));
 }
 
 /// Operands, output and gradients of an attention of heads.
@@ -70,4 +70,4 @@ class Attention : public ::testing::Test {
   }
 };
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

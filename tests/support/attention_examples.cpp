@@ -1,6 +1,6 @@
 #include "support/example_run.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 namespace {
 
@@ -171,4 +171,4 @@ void packing(Example& e) {
   e.expect("dpacked", gradient(packed));
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -5,7 +5,7 @@
 
 // How a worked example of docs/gradients is run, in double.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 using Value = Var<double>;
 struct Named {
@@ -49,4 +49,4 @@ void rope_difference(Example& e);
 void rope_causal(Example& e);
 void packing(Example& e);
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -5,7 +5,7 @@
 
 // What runs the examples of docs/gradients: the operations themselves, forward and backward, in double.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 // exp and softmax as they are written in a textbook, in float, beside the operation.
@@ -200,7 +200,7 @@ const std::map<std::string, Runner>& example_runners() {
       {"sum", unary([](Value x) { return sum(x); })},
       {"mean", unary([](Value x) { return mean(x); })},
       {"concat", binary("a", "b", [](Value a, Value b) { return concat(a, b, -1); })},
-      {"dense", unary([](Value x) { return dense(x.transpose(0, 1)); })},
+      {"contiguous", unary([](Value x) { return contiguous(x.transpose(0, 1)); })},
       {"matmul",
        [](Example& e) {
          run(e, {{"a", {e.rows("a"), e.cols("a")}}, {"b", {e.rows("b"), e.cols("b")}}},
@@ -213,4 +213,4 @@ const std::map<std::string, Runner>& example_runners() {
   return runners;
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 Example::Example(std::string name, std::string place, const std::string& text)
     : name_(std::move(name)), place_(std::move(place)) {
@@ -90,4 +90,4 @@ void Example::finish() const {
   }
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -11,7 +11,7 @@
 // Worked examples of docs/gradients: fenced blocks of lines "name = numbers", rows of a matrix parted by ';'. Each is
 // run through the real operation, and every line is either read as an operand or compared to the digits it prints.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 class Example {
  public:
@@ -60,4 +60,4 @@ using Runner = std::function<void(Example&)>;
 /// What runs the examples, by their names.
 const std::map<std::string, Runner>& example_runners();
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -13,7 +13,7 @@
 #include "handgrad/verify/gradient_check.h"
 #include "support/nonfinite_absorbers.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// Operands of these shapes, standard normal times `spread`.
 inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& shapes, std::uint64_t seed,
@@ -142,20 +142,20 @@ void expect_shows_nonfinite(F f, std::span<const Tensor<double>> operands, const
 /// shapes({2, 3}, {3}): one shape for each operand.
 inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return list; }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test
 
 /// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
 /// })
 #define GRADIENT_TEST(operation, variant, operand_shapes, ...)              \
   TEST(Gradient, operation##_##variant) {                                   \
     using namespace handgrad;                                               \
-    using namespace handgrad::testing;                                      \
+    using namespace handgrad::test;                                         \
     const auto operands = random_operands(operand_shapes, 11);              \
     run_gradient_test(__VA_ARGS__, operands);                               \
   }                                                                         \
   TEST(NonFiniteOperand, operation##_##variant) {                           \
     using namespace handgrad;                                               \
-    using namespace handgrad::testing;                                      \
+    using namespace handgrad::test;                                         \
     const auto operands = random_operands(operand_shapes, 11);              \
     expect_shows_nonfinite(__VA_ARGS__, operands, #operation "_" #variant); \
   }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// Why a case of gradient_test.cpp may swallow this value in one of its operands without a trace: "" if it may not. The
 /// whole list of what absorbs a NaN or an infinity; docs/proof.md repeats it.
@@ -22,4 +22,4 @@ inline std::string why_absorbed(const std::string& name, double value) {
   return "";
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

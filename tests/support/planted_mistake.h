@@ -9,7 +9,7 @@
 #include "handgrad/autograd/output.h"
 #include "handgrad/core/tensor.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// A mistake in the backward pass of `mistaken`, and the operator of tools/mutate that makes its kind ("" if none
 /// does).
@@ -110,4 +110,4 @@ Var<S> mistaken(Var<S> a, Var<S> w, std::string_view mistake) {
   });
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

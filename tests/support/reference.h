@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "handgrad/core/mask.h"
 #include "handgrad/io/reseal.h"
+#include "handgrad/ops/mask.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// Values that another program made (tools/reference), from a file of tests/data.
 class Reference {
@@ -83,4 +83,4 @@ class Reference {
   Container file_;
 };
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

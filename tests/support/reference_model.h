@@ -6,7 +6,7 @@
 #include "handgrad/config/parse.h"
 #include "support/reference_test.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// Whole models of tests/data.
 inline const std::vector<std::string> reference_models = {
@@ -30,4 +30,4 @@ inline void take_parameters(const Reference& reference, const std::string& group
   EXPECT_EQ(count, reference.scalars(group)) << "the reference has parameters that the model lacks";
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

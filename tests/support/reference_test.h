@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 
-#include "handgrad/core/dropout_mask.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/ops/dropout_mask.h"
 #include "support/reference.h"
 #include "support/values.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// How far apart two arrays may be, and how far apart the worst have been.
 class Closeness {
@@ -171,13 +171,13 @@ void run_reference_cases(const std::string& place, F f, double tolerance = 1e-13
   ::testing::Test::RecordProperty("cases", static_cast<int>(cases.size()));
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test
 
 /// One line an operation and variant:
 /// REFERENCE_TEST(add, plain, "operations/add", [](auto& x, auto&) { return add(x["a"], x["b"]); })
 #define REFERENCE_TEST(operation, variant, place, ...) \
   TEST(Reference, operation##_##variant) {             \
     using namespace handgrad;                          \
-    using namespace handgrad::testing;                 \
+    using namespace handgrad::test;                    \
     run_reference_cases(place, __VA_ARGS__);           \
   }

@@ -10,7 +10,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/random.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 
 /// The elements of a view of any layout, row by row.
 template <class T>
@@ -68,4 +68,4 @@ Tensor<S> random_tensor(const Shape& shape, std::uint64_t seed, double spread = 
   return x;
 }
 
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -51,7 +51,7 @@ class CorpusTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(CorpusTest, ReadsBytesExactly) {
+TEST_F(CorpusTest, reads_bytes_exactly) {
   const std::string bytes =
       "\xEF\xBB\xBF"
       "a\r\n\0\xFF\x1A b"s;  // no final line end
@@ -62,7 +62,7 @@ TEST_F(CorpusTest, ReadsBytesExactly) {
   EXPECT_EQ(corpus.files[0].size_bytes, static_cast<Index>(bytes.size()));
 }
 
-TEST_F(CorpusTest, ReadsCharactersAcrossBlockBoundaries) {
+TEST_F(CorpusTest, reads_characters_across_block_boundaries) {
   for (const std::size_t n : {4095u, 65535u, 1048575u}) {
     const std::string text = std::string(n, 'a') + "\xC3\xA9";
     const Corpus corpus = read({write("long.txt", text)});
@@ -71,12 +71,12 @@ TEST_F(CorpusTest, ReadsCharactersAcrossBlockBoundaries) {
   }
 }
 
-TEST_F(CorpusTest, JoinsFilesInTheGivenOrder) {
+TEST_F(CorpusTest, joins_files_in_the_given_order) {
   const std::string b = write("b.txt", "second"), a = write("a.txt", "first");
   EXPECT_EQ(read({b, a, b}).text, "secondfirstsecond");
 }
 
-TEST_F(CorpusTest, ReadsFoldersSortedByPath) {
+TEST_F(CorpusTest, reads_folders_sorted_by_path) {
   write("z.txt", "5");
   write("a/2.md", "2");
   write("a/10.txt", "1");
@@ -90,7 +90,7 @@ TEST_F(CorpusTest, ReadsFoldersSortedByPath) {
   EXPECT_EQ(read({path("z.txt"), path("a")}).text, "5123");
 }
 
-TEST_F(CorpusTest, FollowsLinksToFilesButNotToFolders) {
+TEST_F(CorpusTest, follows_links_to_files_but_not_to_folders) {
   write("texts/a.txt", "a");
   write("elsewhere/b.txt", "b");
   fs::create_symlink(folder_ / "elsewhere" / "b.txt", folder_ / "texts" / "link.txt");
@@ -100,7 +100,7 @@ TEST_F(CorpusTest, FollowsLinksToFilesButNotToFolders) {
 }
 
 // What editors, tools and file managers leave in a folder, and the folder's own content a second time.
-TEST_F(CorpusTest, ReadsTheTextsOfAFolderOnceAndNothingElse) {
+TEST_F(CorpusTest, reads_the_texts_of_a_folder_once_and_nothing_else) {
   write("texts/a.txt", "first");
   write("texts/b.md", "second");
   write("texts/.ipynb_checkpoints/a-checkpoint.txt", "copy");
@@ -136,7 +136,7 @@ TEST_F(CorpusTest, ReadsTheTextsOfAFolderOnceAndNothingElse) {
 }
 
 // Whichever of a file's names the folder lists first.
-TEST_F(CorpusTest, AFileOfSeveralNamesIsReadUnderTheFirst) {
+TEST_F(CorpusTest, a_file_of_several_names_is_read_under_the_first) {
   for (const bool last_first : {false, true}) {
     const std::string folder = last_first ? "x" : "y";
     std::vector<std::string> names;
@@ -154,7 +154,7 @@ TEST_F(CorpusTest, AFileOfSeveralNamesIsReadUnderTheFirst) {
   }
 }
 
-TEST_F(CorpusTest, NotesWhatIsUnusual) {
+TEST_F(CorpusTest, notes_what_is_unusual) {
   EXPECT_EQ(text_notes(read({write("plain.txt", "a\nb\n")})), std::vector<std::string>{});
   const std::string marked = write("marked.txt",
                                    "\xEF\xBB\xBF"
@@ -169,7 +169,7 @@ TEST_F(CorpusTest, NotesWhatIsUnusual) {
           "2 files have CRLF line ends, which are kept: the model learns to write \\r\\n"}));
 }
 
-TEST_F(CorpusTest, NotesWhatIsReadTwice) {
+TEST_F(CorpusTest, notes_what_is_read_twice) {
   const std::string a = write("a.txt", "a"), b = write("b.txt", "b");
   fs::create_symlink("a.txt", folder_ / "link.txt");
   const Corpus corpus = read({a, b, path("link.txt"), b});
@@ -180,7 +180,7 @@ TEST_F(CorpusTest, NotesWhatIsReadTwice) {
             std::vector<std::string>{path("link.txt")});
 }
 
-TEST_F(CorpusTest, SaysThatNamesAreTakenAsTheyAre) {
+TEST_F(CorpusTest, says_that_names_are_taken_as_they_are) {
   const std::string expanded =
       "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";
   for (const char* name : {"~/t.txt", "$HOME/t.txt", "*.txt"}) {
@@ -191,7 +191,7 @@ TEST_F(CorpusTest, SaysThatNamesAreTakenAsTheyAre) {
                 "; a backslash is part of the name: folders are separated by slashes");
 }
 
-TEST_F(CorpusTest, SaysWhatCannotBeRead) {
+TEST_F(CorpusTest, says_what_cannot_be_read) {
   EXPECT_EQ(error_of({}), "no text files given");
   EXPECT_EQ(error_of({path("missing.txt")}), "no such file or folder: " + path("missing.txt"));
   EXPECT_EQ(error_of({write("empty.txt", "")}), "empty file: " + path("empty.txt"));
@@ -206,7 +206,7 @@ TEST_F(CorpusTest, SaysWhatCannotBeRead) {
   EXPECT_EQ(error_of({write("good.txt", "good") + "/below"}), "no such file or folder: " + path("good.txt") + "/below");
 }
 
-TEST_F(CorpusTest, SaysWhatMayNotBeRead) {
+TEST_F(CorpusTest, says_what_may_not_be_read) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything; BadInput.permissions runs as an ordinary user";
   fs::permissions(write("locked.txt", "x"), fs::perms::none);
   EXPECT_EQ(error_of({path("locked.txt")}), "cannot read " + path("locked.txt") + ": Permission denied");
@@ -216,7 +216,7 @@ TEST_F(CorpusTest, SaysWhatMayNotBeRead) {
   fs::permissions(path("texts/below"), fs::perms::owner_all);
 }
 
-TEST_F(CorpusTest, InvalidUtf8NamesFileAndOffset) {
+TEST_F(CorpusTest, invalid_utf8_names_file_and_offset) {
   const Corpus corpus = read({write("good.txt", "caf\xC3\xA9"), write("bad.txt",
                                                                       "ab\xFF"
                                                                       "c")});
@@ -230,7 +230,7 @@ TEST_F(CorpusTest, InvalidUtf8NamesFileAndOffset) {
 }
 
 // The text that comes with the project: plain enough for either tokenizer, and large enough to hold some back.
-TEST_F(CorpusTest, StoriesAreReadEncodedAndSplit) {
+TEST_F(CorpusTest, stories_are_read_encoded_and_split) {
   const Corpus corpus = read({std::string(HANDGRAD_SOURCE_DIR) + "/data/stories.txt"});
   EXPECT_NO_THROW(check_utf8(corpus));
   const auto tokenizer = make_char_tokenizer(corpus.text);

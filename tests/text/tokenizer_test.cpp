@@ -41,7 +41,7 @@ std::string thrown(F f) {
   return "nothing thrown";
 }
 
-TEST(ByteTokenizer, EveryByteIsItsOwnToken) {
+TEST(ByteTokenizer, every_byte_is_its_own_token) {
   const ByteTokenizer tokenizer;
   EXPECT_EQ(tokenizer.name(), "byte");
   EXPECT_EQ(tokenizer.vocab_size(), 256);
@@ -53,7 +53,7 @@ TEST(ByteTokenizer, EveryByteIsItsOwnToken) {
   EXPECT_EQ(tokenizer.decode(tokens), all);
 }
 
-TEST(ByteTokenizer, RoundTripsExactly) {
+TEST(ByteTokenizer, round_trips_exactly) {
   const ByteTokenizer tokenizer;
   EXPECT_EQ(tokenizer.encode(marked).size(), 9u);
   EXPECT_EQ(tokenizer.encode("<|endoftext|>").size(), 13u);
@@ -68,7 +68,7 @@ TEST(ByteTokenizer, RoundTripsExactly) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(invalid)), invalid);
 }
 
-TEST(CharTokenizer, VocabularyIsTheSortedSetOfCodePoints) {
+TEST(CharTokenizer, vocabulary_is_the_sorted_set_of_code_points) {
   const CharTokenizer tokenizer = CharTokenizer::from_text(
       "b\xC3\xA9"
       "a\nab");
@@ -79,7 +79,7 @@ TEST(CharTokenizer, VocabularyIsTheSortedSetOfCodePoints) {
   EXPECT_EQ(tokenizer.token_bytes(3), "\xC3\xA9");
 }
 
-TEST(CharTokenizer, RoundTripsExactly) {
+TEST(CharTokenizer, round_trips_exactly) {
   std::string all;
   for (const std::string& text : awkward) all += text;
   const CharTokenizer tokenizer = CharTokenizer::from_text(all);
@@ -91,13 +91,13 @@ TEST(CharTokenizer, RoundTripsExactly) {
 }
 
 // The byte order mark is a character: 6 code points, not 5. The carriage return stays.
-TEST(CharTokenizer, KeepsByteOrderMarkAndCarriageReturn) {
+TEST(CharTokenizer, keeps_byte_order_mark_and_carriage_return) {
   const CharTokenizer tokenizer = CharTokenizer::from_text(marked);
   EXPECT_EQ(tokenizer.code_points(), (std::vector<std::uint32_t>{'\n', '\r', 'a', 'b', 0xE9, 0xFEFF}));
   EXPECT_EQ(tokenizer.encode(marked).size(), 6u);
 }
 
-TEST(CharTokenizer, CharactersAcrossBlockBoundaries) {
+TEST(CharTokenizer, characters_across_block_boundaries) {
   for (const std::size_t n : {4095u, 65535u, 1048575u}) {
     const std::string text = std::string(n, 'a') + "\xC3\xA9";
     const CharTokenizer tokenizer = CharTokenizer::from_text(text);
@@ -109,7 +109,7 @@ TEST(CharTokenizer, CharactersAcrossBlockBoundaries) {
   }
 }
 
-TEST(CharTokenizer, NamesAnUnknownCharacterAndItsPlace) {
+TEST(CharTokenizer, names_an_unknown_character_and_its_place) {
   const CharTokenizer tokenizer = CharTokenizer::from_text("ab\xC3\xA9");
   EXPECT_EQ(thrown<DataError>([&] {
               tokenizer.encode(
@@ -124,7 +124,7 @@ TEST(CharTokenizer, NamesAnUnknownCharacterAndItsPlace) {
             "unknown character U+000A at character 1 (byte offset 1): it is not among the 3 of the vocabulary");
 }
 
-TEST(CharTokenizer, RefusesInvalidUtf8) {
+TEST(CharTokenizer, refuses_invalid_utf8) {
   EXPECT_EQ(thrown<DataError>([] {
               CharTokenizer::from_text(
                   "abc\xFF"
@@ -137,7 +137,7 @@ TEST(CharTokenizer, RefusesInvalidUtf8) {
   EXPECT_THROW(CharTokenizer::from_text(""), DataError);
 }
 
-TEST(CharTokenizer, RefusesAForeignVocabularyThatIsNone) {
+TEST(CharTokenizer, refuses_a_foreign_vocabulary_that_is_none) {
   using V = std::vector<std::uint32_t>;
   EXPECT_EQ(thrown<DataError>([] { CharTokenizer(V{}); }), "char vocabulary: empty");
   EXPECT_EQ(thrown<DataError>([] {
@@ -156,7 +156,7 @@ TEST(CharTokenizer, RefusesAForeignVocabularyThatIsNone) {
             "char vocabulary: entry 0 is 0x110000, which is no code point");
 }
 
-TEST(Tokenizer, RefusesTokensOutsideTheVocabulary) {
+TEST(Tokenizer, refuses_tokens_outside_the_vocabulary) {
   const CharTokenizer letters = CharTokenizer::from_text("abc");
   const ByteTokenizer bytes;
   EXPECT_EQ(thrown<RangeError>([&] {
@@ -170,7 +170,7 @@ TEST(Tokenizer, RefusesTokensOutsideTheVocabulary) {
   EXPECT_THROW(bytes.token_bytes(-1), RangeError);
 }
 
-TEST(Tokenizer, IsRebuiltFromNameAndCodePoints) {
+TEST(Tokenizer, is_rebuilt_from_name_and_code_points) {
   const auto letters = make_char_tokenizer(marked);
   const auto again = rebuild_tokenizer(letters->name(), letters->code_points());
   EXPECT_EQ(again->fingerprint(), letters->fingerprint());
@@ -182,7 +182,7 @@ TEST(Tokenizer, IsRebuiltFromNameAndCodePoints) {
   EXPECT_THROW(rebuild_tokenizer("char", {}), DataError);
 }
 
-TEST(Tokenizer, FingerprintTellsKindsAndVocabulariesApart) {
+TEST(Tokenizer, fingerprint_tells_kinds_and_vocabularies_apart) {
   const auto ab = make_char_tokenizer("ab");
   EXPECT_EQ(ab->fingerprint(), make_char_tokenizer("bbaa")->fingerprint());
   EXPECT_NE(ab->fingerprint(), make_char_tokenizer("ac")->fingerprint());

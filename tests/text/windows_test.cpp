@@ -37,7 +37,7 @@ std::string thrown(F f) {
   return "nothing thrown";
 }
 
-TEST(TokenIds, AreCheckedAgainstTheVocabulary) {
+TEST(TokenIds, are_checked_against_the_vocabulary) {
   EXPECT_NO_THROW(check_token_ids(std::vector<TokenId>{0, 4}, 5));
   EXPECT_EQ(thrown<RangeError>([] {
               check_token_ids(std::vector<TokenId>{1, 5}, 5);
@@ -47,13 +47,12 @@ TEST(TokenIds, AreCheckedAgainstTheVocabulary) {
             "token -4 at index 0 is outside the vocabulary of 5 tokens");
 }
 
-TEST(Split, ByFractionHasNoOverlap) {
+TEST(Split, by_fraction_has_no_overlap) {
   const auto tokens = counting(100);
   const TokenSplit split = split_by_fraction(tokens, 0.1, 8);
   EXPECT_EQ(split.train.size(), 90u);
   EXPECT_EQ(split.validation.size(), 10u);
-  const TokenWindows train(split.train, 8, WindowOrder::random, 1),
-      validation(split.validation, 8, WindowOrder::random, 1);
+  const TokenWindows train(split.train, 8, DataOrder::random, 1), validation(split.validation, 8, DataOrder::random, 1);
   EXPECT_EQ(train.count(), 82);      // starts 0 to 81
   EXPECT_EQ(validation.count(), 2);  // starts 90 and 91 of the whole
   std::vector<TokenId> inputs(8), targets(8);
@@ -72,7 +71,7 @@ TEST(Split, ByFractionHasNoOverlap) {
   EXPECT_EQ(*validated.rbegin(), 99);
 }
 
-TEST(Split, RoundsTheTrainingPartDown) {
+TEST(Split, rounds_the_training_part_down) {
   const auto size = [](Index n, double fraction) {
     const auto tokens = counting(n);
     return split_by_fraction(tokens, fraction, 1).train.size();
@@ -83,7 +82,7 @@ TEST(Split, RoundsTheTrainingPartDown) {
   EXPECT_EQ(size(1115394, 0.1), 1003854u);
 }
 
-TEST(Split, NamesThePartThatIsTooShort) {
+TEST(Split, names_the_part_that_is_too_short) {
   const auto tokens = counting(100);
   EXPECT_EQ(thrown<DataError>([&] { split_by_fraction(tokens, 0.1, 10); }),
             "validation part too short: it has 10 tokens, and a context of 10 needs at least one more than that; take "
@@ -102,14 +101,14 @@ TEST(Split, NamesThePartThatIsTooShort) {
   EXPECT_THROW(split_by_fraction(tokens, 0.1, 0), RangeError);
 }
 
-TEST(Split, AsGivenKeepsBothTexts) {
+TEST(Split, as_given_keeps_both_texts) {
   const auto train = counting(20), validation = counting(12);
   const TokenSplit split = split_as_given(train, validation, 8);
   EXPECT_EQ(split.train.data(), train.data());
   EXPECT_EQ(split.validation.size(), 12u);
 }
 
-TEST(Permutation, IsOne) {
+TEST(Permutation, is_one) {
   for (const Index size : {1, 2, 3, 7, 64, 1000, 4097}) {
     for (Index epoch = 0; epoch < 3; ++epoch) {
       std::vector<Index> image = permuted(size, 7, epoch);
@@ -119,7 +118,7 @@ TEST(Permutation, IsOne) {
   }
 }
 
-TEST(Permutation, DependsOnSeedAndEpochAlone) {
+TEST(Permutation, depends_on_seed_and_epoch_alone) {
   EXPECT_EQ(permuted(1000, 7, 3), permuted(1000, 7, 3));
   EXPECT_NE(permuted(1000, 7, 3), permuted(1000, 7, 4));
   EXPECT_NE(permuted(1000, 7, 3), permuted(1000, 8, 3));
@@ -127,7 +126,7 @@ TEST(Permutation, DependsOnSeedAndEpochAlone) {
 }
 
 // All 6 orders of 3 come up, about equally often: 1000 expected, standard deviation 29.
-TEST(Permutation, IsFairForSmallSizes) {
+TEST(Permutation, is_fair_for_small_sizes) {
   std::vector<int> seen(27, 0);
   for (Index epoch = 0; epoch < 6000; ++epoch) {
     const auto p = permuted(3, 1, epoch);
@@ -138,14 +137,14 @@ TEST(Permutation, IsFairForSmallSizes) {
 }
 
 // Neighbours are scattered: the mean distance of two uniform places is size / 3.
-TEST(Permutation, ScattersNeighbours) {
+TEST(Permutation, scatters_neighbours) {
   const auto p = permuted(4097, 5, 0);
   double sum = 0;
   for (std::size_t i = 1; i < p.size(); ++i) sum += static_cast<double>(std::abs(p[i] - p[i - 1]));
   EXPECT_NEAR(sum / 4096.0 / 4097.0, 1.0 / 3.0, 0.02);
 }
 
-TEST(Permutation, TakesHugeSizesAndRefusesWhatIsOutside) {
+TEST(Permutation, takes_huge_sizes_and_refuses_what_is_outside) {
   const Index huge = std::numeric_limits<Index>::max();
   const Permutation permutation(huge, 1, 0);
   EXPECT_GE(permutation(huge - 1), 0);
@@ -155,19 +154,19 @@ TEST(Permutation, TakesHugeSizesAndRefusesWhatIsOutside) {
   EXPECT_THROW(Permutation(1, 1, -1), RangeError);
 }
 
-TEST(TokenWindows, EpochOrderHasNoShortWindow) {
+TEST(TokenWindows, epoch_order_has_no_short_window) {
   const auto seventeen = counting(17), sixteen = counting(16);
-  const TokenWindows two(seventeen, 8, WindowOrder::epoch, 1);
+  const TokenWindows two(seventeen, 8, DataOrder::epoch, 1);
   EXPECT_EQ(two.count(), 2);
   EXPECT_EQ((std::set<Index>{two.start(0), two.start(1)}), (std::set<Index>{0, 8}));
-  const TokenWindows one(sixteen, 8, WindowOrder::epoch, 1);
+  const TokenWindows one(sixteen, 8, DataOrder::epoch, 1);
   EXPECT_EQ(one.count(), 1);
   for (Index k = 0; k < 5; ++k) EXPECT_EQ(one.start(k), 0);
 }
 
-TEST(TokenWindows, EveryEpochMeetsEveryWindowOnce) {
+TEST(TokenWindows, every_epoch_meets_every_window_once) {
   const auto tokens = counting(1001);
-  const TokenWindows windows(tokens, 10, WindowOrder::epoch, 3);
+  const TokenWindows windows(tokens, 10, DataOrder::epoch, 3);
   ASSERT_EQ(windows.count(), 100);
   std::vector<std::vector<Index>> orders;
   for (Index epoch = 0; epoch < 3; ++epoch) {
@@ -181,9 +180,9 @@ TEST(TokenWindows, EveryEpochMeetsEveryWindowOnce) {
   EXPECT_NE(orders[1], orders[2]);
 }
 
-TEST(TokenWindows, RandomStartsCoverTheWholeRange) {
+TEST(TokenWindows, random_starts_cover_the_whole_range) {
   const auto tokens = counting(30);
-  const TokenWindows windows(tokens, 8, WindowOrder::random, 3);
+  const TokenWindows windows(tokens, 8, DataOrder::random, 3);
   std::set<Index> starts;
   for (Index k = 0; k < 1000; ++k) starts.insert(windows.start(k));
   EXPECT_EQ(starts.size(), 22u);
@@ -191,9 +190,9 @@ TEST(TokenWindows, RandomStartsCoverTheWholeRange) {
   EXPECT_EQ(*starts.rbegin(), 21);
 }
 
-TEST(TokenWindows, TargetsAreTheNextTokens) {
+TEST(TokenWindows, targets_are_the_next_tokens) {
   const auto tokens = counting(1000);
-  for (const WindowOrder order : {WindowOrder::epoch, WindowOrder::random}) {
+  for (const DataOrder order : {DataOrder::epoch, DataOrder::random}) {
     const TokenWindows windows(tokens, 7, order, 11);
     std::vector<TokenId> inputs(300 * 7), targets(300 * 7);
     windows.fill(5, inputs, targets);
@@ -205,9 +204,9 @@ TEST(TokenWindows, TargetsAreTheNextTokens) {
 }
 
 // However an update is cut into micro-batches, it sees the same samples.
-TEST(TokenWindows, BatchesMayBeCutAnywhere) {
+TEST(TokenWindows, batches_may_be_cut_anywhere) {
   const auto tokens = counting(500);
-  const TokenWindows windows(tokens, 4, WindowOrder::epoch, 2);
+  const TokenWindows windows(tokens, 4, DataOrder::epoch, 2);
   std::vector<TokenId> whole(32), whole_targets(32), part(16), part_targets(16);
   windows.fill(120, whole, whole_targets);  // spans the end of the first epoch: 124 windows
   for (const Index half : {0, 1}) {
@@ -217,14 +216,14 @@ TEST(TokenWindows, BatchesMayBeCutAnywhere) {
   }
 }
 
-TEST(TokenWindows, RefusesWhatDoesNotFit) {
+TEST(TokenWindows, refuses_what_does_not_fit) {
   const auto tokens = counting(8);
-  EXPECT_EQ(thrown<DataError>([&] { TokenWindows(tokens, 8, WindowOrder::random, 1); }),
+  EXPECT_EQ(thrown<DataError>([&] { TokenWindows(tokens, 8, DataOrder::random, 1); }),
             "text too short: it has 8 tokens, and a context of 8 needs at least one more than that; take a longer text "
             "or a smaller context");
-  EXPECT_THROW(TokenWindows(tokens, std::numeric_limits<Index>::max(), WindowOrder::epoch, 1), DataError);
-  EXPECT_THROW(TokenWindows(tokens, 0, WindowOrder::epoch, 1), RangeError);
-  const TokenWindows windows(tokens, 7, WindowOrder::epoch, 1);
+  EXPECT_THROW(TokenWindows(tokens, std::numeric_limits<Index>::max(), DataOrder::epoch, 1), DataError);
+  EXPECT_THROW(TokenWindows(tokens, 0, DataOrder::epoch, 1), RangeError);
+  const TokenWindows windows(tokens, 7, DataOrder::epoch, 1);
   std::vector<TokenId> seven(7), eight(8), fourteen(14);
   EXPECT_THROW(windows.fill(0, seven, fourteen), ShapeError);
   EXPECT_THROW(windows.fill(0, eight, eight), ShapeError);
@@ -233,7 +232,7 @@ TEST(TokenWindows, RefusesWhatDoesNotFit) {
   EXPECT_NO_THROW(windows.start(std::numeric_limits<Index>::max()));
 }
 
-TEST(EvaluationWindows, AreFixedAndEvenlySpread) {
+TEST(EvaluationWindows, are_fixed_and_evenly_spread) {
   EXPECT_EQ(evaluation_starts(17, 8, 0), (std::vector<Index>{0, 8}));
   EXPECT_EQ(evaluation_starts(16, 8, 0), (std::vector<Index>{0}));
   EXPECT_EQ(evaluation_starts(81, 8, 0).size(), 10u);
@@ -244,7 +243,7 @@ TEST(EvaluationWindows, AreFixedAndEvenlySpread) {
   EXPECT_THROW(evaluation_starts(9, 8, -1), RangeError);
 }
 
-TEST(EvaluationWindows, AreFilledFromTheirStarts) {
+TEST(EvaluationWindows, are_filled_from_their_starts) {
   const auto tokens = counting(17);
   const auto starts = evaluation_starts(17, 8, 0);
   std::vector<TokenId> inputs(16), targets(16);

@@ -1,4 +1,4 @@
-#include "handgrad/verify/health.h"
+#include "handgrad/observe/health.h"
 
 #include <gtest/gtest.h>
 

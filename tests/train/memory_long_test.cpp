@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "handgrad/config/validate.h"
 #include "handgrad/core/parallel.h"
 #include "handgrad/train/memory.h"
 #include "handgrad/train/run.h"
@@ -48,7 +49,7 @@ TEST(MemoryLong, the_estimate_is_within_a_fifth_of_what_is_taken) {
   for (const Config& config :
        {shape(4, 128, 128, 128), shape(4, 128, 2048, 4), shape(6, 256, 256, 16), explicit_form, gpt, wide}) {
     const DataSource source = DataSource::from_text(config, text);
-    const Config resolved = completed(config, source.tokenizer());
+    const Config resolved = complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size());
     const auto estimate =
         static_cast<double>(estimate_memory(resolved, source.text_bytes(), source.token_count()).peak());
     const auto taken = static_cast<double>(measured_peak(config, text));

@@ -1,4 +1,4 @@
-#include "handgrad/verify/nonfinite.h"
+#include "handgrad/observe/nonfinite.h"
 
 #include <gtest/gtest.h>
 
@@ -290,7 +290,7 @@ TEST(NonFinite, the_windows_are_those_of_the_micro_batch_at_fault) {
   SecondIsNan fault;
   trainer.observe_graph(fault);
   const Config& config = trainer.config();
-  const TokenWindows order(trainer.source().train(), config.model.context, WindowOrder::epoch,
+  const TokenWindows order(trainer.source().train(), config.model.context, DataOrder::epoch,
                            static_cast<std::uint64_t>(config.train.seed));
   try {
     trainer.step();

@@ -4,7 +4,7 @@
 // Ten steps of the trainer itself against PyTorch's, in double: windows of a text, accumulation, dropout, clipping,
 // schedule, AdamW. Loss, rate and norm of every step, and all weights after the last.
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 std::string text_of(const Reference& reference) {
@@ -53,4 +53,4 @@ INSTANTIATE_TEST_SUITE_P(Models, TrainingReference, ::testing::ValuesIn(referenc
                          [](const auto& model) { return model.param; });
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

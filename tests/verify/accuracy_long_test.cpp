@@ -2,7 +2,7 @@
 
 #include "support/accuracy_table.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 // A million inputs each. Leaves the table, as measured here, beside the build.
@@ -12,4 +12,4 @@ TEST(Accuracy, of_a_million_inputs_each_is_what_the_table_says) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

@@ -1,6 +1,6 @@
 #include "support/accuracy_table.h"
 
-namespace handgrad::testing {
+namespace handgrad::test {
 namespace {
 
 // A million inputs a function are a long test: this is the same with fewer.
@@ -33,4 +33,4 @@ TEST(Accuracy, knows_what_overflows_and_what_is_flushed) {
 }
 
 }  // namespace
-}  // namespace handgrad::testing
+}  // namespace handgrad::test

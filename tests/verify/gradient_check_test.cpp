@@ -59,7 +59,7 @@ struct Swing {
   }
 };
 
-std::vector<Tensor<double>> operands() { return testing::random_operands({{1, 6}}, 4); }
+std::vector<Tensor<double>> operands() { return test::random_operands({{1, 6}}, 4); }
 
 GradientReport check(Fault fault) {
   return check_gradients([fault](auto x) { return cube(x[0], fault); }, operands());
@@ -75,14 +75,14 @@ TEST(GradientCheck, a_right_gradient_passes) {
 TEST(GradientCheck, a_nan_fails) { EXPECT_FALSE(check(Fault::nan_middle).passed()); }
 
 GradientReport check_mistake(const std::string& mistake) {
-  const auto operands = testing::random_operands({{4, 4}, {4, 4}}, 4);
-  return check_gradients([&](auto x) { return testing::mistaken(x[0], x[1], mistake); }, operands);
+  const auto operands = test::random_operands({{4, 4}, {4, 4}}, 4);
+  return check_gradients([&](auto x) { return test::mistaken(x[0], x[1], mistake); }, operands);
 }
 
 TEST(GradientCheck, every_planted_mistake_fails) {
   const GradientReport right = check_mistake("");
   EXPECT_TRUE(right.passed()) << right.worst(3);
-  for (const auto& mistake : testing::planted_mistakes()) {
+  for (const auto& mistake : test::planted_mistakes()) {
     EXPECT_FALSE(check_mistake(mistake.what).passed()) << mistake.what;
   }
 }
@@ -96,7 +96,7 @@ TEST(GradientCheck, every_kind_of_the_mutation_set_is_planted) {
   ASSERT_NE(begin, std::string::npos);
   const std::string list = text.substr(begin + head.size(), text.find(')', begin) - begin - head.size());
   std::set<std::string> kinds, planted;
-  for (const auto& mistake : testing::planted_mistakes()) planted.insert(mistake.mutation);
+  for (const auto& mistake : test::planted_mistakes()) planted.insert(mistake.mutation);
   planted.erase("");
   std::istringstream names(list);
   for (std::string name; std::getline(names >> std::ws, name, ',');) kinds.insert(name);
@@ -130,9 +130,9 @@ TEST(GradientCheck, what_is_written_to_is_named) {
 
 // Of several operations, the one between others: its operand is no parameter.
 TEST(GradientCheck, an_operation_inside_a_function_is_named) {
-  const auto operands = testing::random_operands({{3, 3}, {3, 3}}, 4);
+  const auto operands = test::random_operands({{3, 3}, {3, 3}}, 4);
   const auto report = check_gradients(
-      [](auto x) { return mul(testing::mistaken(mul(x[0], x[1]), x[1], "operand overwritten"), x[0]); }, operands);
+      [](auto x) { return mul(test::mistaken(mul(x[0], x[1]), x[1], "operand overwritten"), x[0]); }, operands);
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.violations[0], "mistaken, backward: it changed its operand 0");
 }

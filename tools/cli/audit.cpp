@@ -56,8 +56,8 @@ Material material_of(const Config& config, bool random, Index sequences, Index l
     throw ConfigError("data.files: the config names no text to take tokens from; --random draws them instead");
   }
   const DataSource source = DataSource::load(config);
-  m.model = completed(config, source.tokenizer()).model;
-  TokenWindows(source.train(), m.length, WindowOrder::epoch, static_cast<std::uint64_t>(config.train.seed))
+  m.model = complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size()).model;
+  TokenWindows(source.train(), m.length, DataOrder::epoch, static_cast<std::uint64_t>(config.train.seed))
       .fill(0, m.tokens, m.targets);
   return m;
 }

@@ -12,7 +12,7 @@
 #include "escape.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/output_file.h"
+#include "handgrad/files/output_file.h"
 #include "handgrad/text/corpus.h"
 #include "numbers.h"
 

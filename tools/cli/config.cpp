@@ -26,7 +26,7 @@ std::string facts(const Config& config) {
     if (resolved.model.vocab_size == 0) {
       const DataSource source = DataSource::load(config);
       for (const std::string& line : source.report()) text += fmt::format("# {}\n", escaped(line));
-      resolved = completed(config, source.tokenizer());
+      resolved = complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size());
       text_bytes = source.text_bytes();
       text_tokens = source.token_count();
     }

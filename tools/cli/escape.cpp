@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 
 namespace handgrad::cli {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/train/data_source.h"

@@ -10,11 +10,11 @@
 #include "command.h"
 #include "escape.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
+#include "handgrad/files/utf8.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/text/encoding_check.h"
 #include "handgrad/text/unknown_characters.h"
-#include "handgrad/text/utf8.h"
 #include "numbers.h"
 #include "signals.h"
 

@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/core/output_file.h"
+#include "handgrad/files/output_file.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/reseal.h"
 #include "handgrad/train/trainer.h"

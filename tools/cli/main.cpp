@@ -14,7 +14,7 @@
 #include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "signals.h"
 #include "terminal.h"
 

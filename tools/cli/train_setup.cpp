@@ -12,7 +12,7 @@
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad::cli {
 namespace {
@@ -177,13 +177,15 @@ TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
   announce_reading(parsed.config, request.quiet);
   if (request.init.empty()) {
     DataSource source = DataSource::load(parsed.config);
-    return {completed(parsed.config, source.tokenizer()), std::move(source), std::nullopt};
+    return {complete_config(parsed.config, source.tokenizer().name(), source.tokenizer().vocab_size()),
+            std::move(source), std::nullopt};
   }
   FoundCheckpoint found = find_checkpoint(request.init);
   note_passed_over(found.passed_over);
   const Config config = with_model_of(found.checkpoint, parsed);
   DataSource source = DataSource::load(config, found.checkpoint.tokenizer());
-  return {completed(config, source.tokenizer()), std::move(source), std::move(found.checkpoint)};
+  return {complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size()), std::move(source),
+          std::move(found.checkpoint)};
 }
 
 // --resume auto: the newest checkpoint, or nothing where there has been no save yet. A run whose checkpoints are all
@@ -267,7 +269,7 @@ void note_numerics(const Checkpoint& checkpoint) {
 TrainPlan resumed_plan(Checkpoint checkpoint, const Config& requested, bool quiet) {
   announce_reading(requested, quiet);
   DataSource source = DataSource::load(requested, checkpoint.tokenizer());
-  const Config config = completed(requested, source.tokenizer());
+  const Config config = complete_config(requested, source.tokenizer().name(), source.tokenizer().vocab_size());
   if (!quiet) print_changes(checkpoint, config);
   note_numerics(checkpoint);
   return {config, std::move(source), std::move(checkpoint), true};

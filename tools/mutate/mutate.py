@@ -39,7 +39,7 @@ PLAN = [
     (r"src/ops/\w+\.h", 6, 6),
     (r"src/core/math\.h", 0, 24),
     (r"src/core/lanes\.h", 0, 8),
-    (r"include/handgrad/core/dropout_mask\.h", 0, 4),
+    (r"include/handgrad/ops/dropout_mask\.h", 0, 4),
     (r"src/core/(gemm|views)\.cpp", 0, 18),
     (r"src/optim/optimizer\.cpp", 12, 60),
     (r"src/optim/schedule\.cpp", 0, 42),

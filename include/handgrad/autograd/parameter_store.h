@@ -80,11 +80,11 @@ class ParameterStore {
   /// Views of one parameter. Throw Error for one of another store, before allocate() and without gradients.
   View<const S> value(const Parameter& p) const {
     require_own(p, values_.size());
-    return {values() + p.offset, p.shape, dense_strides(p.shape)};
+    return {values() + p.offset, p.shape, contiguous_strides(p.shape)};
   }
   View<S> gradient(const Parameter& p) const {
     require_own(p, gradients_.size());
-    return {gradients() + p.offset, p.shape, dense_strides(p.shape)};
+    return {gradients() + p.offset, p.shape, contiguous_strides(p.shape)};
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "handgrad/checkpoint/checkpoint.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/core/positions.h"
+#include "handgrad/core/choices.h"
 #include "handgrad/core/types.h"
 
 namespace handgrad {
@@ -13,9 +13,7 @@ enum class FeedForwardKind { swiglu, gelu, gelu_tanh, relu_squared };
 enum class PositionKind { rope, learned, sinusoidal, none };
 enum class AttentionKind { tiled, explicit_form };
 enum class OptimizerKind { adamw, sgd };
-enum class ScheduleKind { constant, linear, cosine, warmup_stable_decay };
 enum class NonFinitePolicy { stop, skip };
-enum class DataOrder { epoch, random };
 enum class TokenizerKind { byte, character };
 
 // A field of these structs is a key of a config file, under the same name; the table in fields.cpp gives each its

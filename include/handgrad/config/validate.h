@@ -19,4 +19,8 @@ std::vector<std::string> broken_rules(const Config& config, std::string_view sou
 /// The config with what it leaves open filled in: n_kv_heads and d_ff. Throws nothing for a valid config.
 Config resolve(Config config);
 
+/// The resolved config of a model for a tokenizer of `vocab_size` tokens; `tokenizer` names it in the message. Throws
+/// ConfigError if the config names another vocab_size, or breaks a rule of validate().
+Config complete_config(Config config, std::string_view tokenizer, Index vocab_size);
+
 }  // namespace handgrad

@@ -41,8 +41,8 @@ class Tensor {
   void fill(S value) { std::fill(buffer_.begin(), buffer_.end(), value); }
   Tensor copy() const { return empty() ? Tensor() : Tensor(shape_, span()); }
 
-  View<S> view() & { return require_filled(), View<S>{data(), shape_, dense_strides(shape_)}; }
-  View<const S> view() const& { return require_filled(), View<const S>{data(), shape_, dense_strides(shape_)}; }
+  View<S> view() & { return require_filled(), View<S>{data(), shape_, contiguous_strides(shape_)}; }
+  View<const S> view() const& { return require_filled(), View<const S>{data(), shape_, contiguous_strides(shape_)}; }
   View<const S> view() const&& = delete;
   Rows<S> rows() & { return view().rows(); }
   Rows<const S> rows() const& { return view().rows(); }

@@ -44,7 +44,7 @@ struct Heads {
 using Strides = std::array<Index, Shape::max_rank>;
 
 /// Strides of a dense row-major array.
-Strides dense_strides(const Shape& shape);
+Strides contiguous_strides(const Shape& shape);
 
 /// An array of any rank, non-owning: it is good as long as its owner holds the memory. A view of a tape's value is good
 /// until Tape::reset(), and nothing checks that; Tape::poison_memory() makes late reads show as NaN.
@@ -63,7 +63,7 @@ struct View {
   /// Rank 4: (batch, time, head, width). Throws ShapeError otherwise, or if the last axis is not adjacent.
   Heads<T> heads() const;
   /// True if the elements are adjacent, in row-major order.
-  bool dense() const;
+  bool is_contiguous() const;
 };
 
 namespace detail {
@@ -90,7 +90,7 @@ Heads<T> View<T>::heads() const {
 }
 
 template <class T>
-bool View<T>::dense() const {
+bool View<T>::is_contiguous() const {
   Index expected = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     if (shape[i] > 1 && strides[static_cast<std::size_t>(i)] != expected) return false;

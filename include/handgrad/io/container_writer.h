@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "handgrad/io/container.h"
 
 namespace handgrad {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "handgrad/io/container_reader.h"
 
 namespace handgrad {

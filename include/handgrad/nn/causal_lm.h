@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "handgrad/core/loss_options.h"
 #include "handgrad/nn/block.h"
+#include "handgrad/ops/loss_options.h"
 
 namespace handgrad {
 

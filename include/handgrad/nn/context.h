@@ -1,8 +1,8 @@
 #pragma once
 
 #include "handgrad/autograd/tape.h"
-#include "handgrad/core/dropout_mask.h"
-#include "handgrad/core/positions.h"
+#include "handgrad/ops/dropout_mask.h"
+#include "handgrad/ops/positions.h"
 
 namespace handgrad {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "handgrad/autograd/var.h"
-#include "handgrad/core/dropout_mask.h"
+#include "handgrad/ops/dropout_mask.h"
 
 namespace handgrad {
 

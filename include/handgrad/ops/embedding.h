@@ -3,7 +3,7 @@
 #include <span>
 
 #include "handgrad/autograd/var.h"
-#include "handgrad/core/positions.h"
+#include "handgrad/ops/positions.h"
 
 namespace handgrad {
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "handgrad/autograd/var.h"
-#include "handgrad/core/loss_options.h"
+#include "handgrad/ops/loss_options.h"
 
 namespace handgrad {
 

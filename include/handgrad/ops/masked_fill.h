@@ -1,7 +1,7 @@
 #pragma once
 
 #include "handgrad/autograd/var.h"
-#include "handgrad/core/mask.h"
+#include "handgrad/ops/mask.h"
 
 namespace handgrad {
 

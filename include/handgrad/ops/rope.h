@@ -2,7 +2,8 @@
 
 #include "handgrad/autograd/var.h"
 #include "handgrad/core/buffer.h"
-#include "handgrad/core/positions.h"
+#include "handgrad/core/choices.h"
+#include "handgrad/ops/positions.h"
 
 namespace handgrad {
 

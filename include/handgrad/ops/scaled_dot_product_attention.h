@@ -1,7 +1,7 @@
 #pragma once
 
 #include "handgrad/autograd/var.h"
-#include "handgrad/core/attention_options.h"
+#include "handgrad/ops/attention_options.h"
 
 namespace handgrad {
 

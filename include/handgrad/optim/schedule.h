@@ -1,10 +1,9 @@
 #pragma once
 
+#include "handgrad/core/choices.h"
 #include "handgrad/core/types.h"
 
 namespace handgrad {
-
-enum class DecayShape { constant, linear, cosine, warmup_stable_decay };
 
 /// A learning rate for every step from 0 on.
 ///
@@ -18,7 +17,7 @@ enum class DecayShape { constant, linear, cosine, warmup_stable_decay };
 /// the rate rises as long as there are steps.
 /// Sources: Loshchilov and Hutter 2016, arXiv:1608.03983 (cosine); Hu et al. 2024, arXiv:2404.06395 (the last one).
 struct Schedule {
-  DecayShape shape = DecayShape::cosine;
+  ScheduleKind kind = ScheduleKind::cosine;
   double peak = 1e-3;
   double floor = 0.0;
   Index warmup = 0;

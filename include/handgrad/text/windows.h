@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "handgrad/core/choices.h"
 #include "handgrad/core/types.h"
 
 namespace handgrad {
@@ -44,20 +45,17 @@ class Permutation {
   int half_bits_;
 };
 
-/// The order in which training meets the windows of its tokens: epoch by epoch, each window once in an epoch, or at
-/// starts drawn at random.
-enum class WindowOrder { epoch, random };
-
 /// Windows of T + 1 tokens, T inputs and for each the token after it, as a function of the number of the sample.
 ///
-///   epoch    W = floor((N - 1) / T) windows, at multiples of T; sample k is window permutation(seed, k div W)(k mod
-///   W). random   sample k starts anywhere in [0, N - T).
+///   epoch    W = floor((N - 1) / T) windows, at multiples of T, each once per epoch;
+///            sample k is window permutation(seed, k div W)(k mod W)
+///   random   sample k starts at a random token in [0, N - T)
 ///
 /// Borrows the tokens. Sample numbers are 64-bit and count from 0 through the whole run.
 class TokenWindows {
  public:
   /// Throws RangeError if context < 1, and DataError if there are fewer than context + 1 tokens.
-  TokenWindows(std::span<const TokenId> tokens, Index context, WindowOrder order, std::uint64_t seed);
+  TokenWindows(std::span<const TokenId> tokens, Index context, DataOrder order, std::uint64_t seed);
 
   Index context() const { return context_; }
 
@@ -75,7 +73,7 @@ class TokenWindows {
   std::span<const TokenId> tokens_;
   Index context_;
   Index count_;
-  WindowOrder order_;
+  DataOrder order_;
   std::uint64_t seed_;
 };
 

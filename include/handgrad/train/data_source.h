@@ -31,7 +31,6 @@ class DataSource {
 
   /// Throws DataError for a source that holds nothing.
   const Tokenizer& tokenizer() const;
-  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
   std::span<const TokenId> train() const { return train_; }
   std::span<const TokenId> validation() const { return validation_; }
   /// Tokens of both parts.

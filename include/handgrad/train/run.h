@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad {

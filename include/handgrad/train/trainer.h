@@ -8,11 +8,11 @@
 #include "handgrad/checkpoint/checkpoint.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/nn/causal_lm.h"
+#include "handgrad/observe/health.h"
+#include "handgrad/observe/nonfinite.h"
 #include "handgrad/optim/schedule.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/evaluate.h"
-#include "handgrad/verify/health.h"
-#include "handgrad/verify/nonfinite.h"
 
 namespace handgrad {
 
@@ -140,10 +140,6 @@ class Trainer {
   std::vector<Index> evaluation_starts_;
   std::vector<TrainObserver*> observers_;
 };
-
-/// The config with vocab_size taken from the tokenizer, and n_kv_heads and d_ff filled in. Throws ConfigError if it
-/// names another vocab_size, or breaks a rule of config/validate.h.
-Config completed(Config config, const Tokenizer& tokenizer);
 
 /// The rate of the update that follows `step` completed ones. Throws RangeError for a step below 0.
 double learning_rate(const Config& config, Index step);

@@ -1,4 +1,4 @@
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::string message_of(const std::string& text, std::size_t offset) {
   return "no error";
 }
 
-TEST(Utf8, EveryCodePointRoundTrips) {
+TEST(Utf8, every_code_point_round_trips) {
   for (std::uint32_t c = 0; c <= 0x10FFFF; ++c) {
     if (!is_code_point(c)) continue;
     const std::string bytes = utf8_bytes(c);
@@ -28,14 +28,14 @@ TEST(Utf8, EveryCodePointRoundTrips) {
   }
 }
 
-TEST(Utf8, WhatIsNoCodePointHasNoBytes) {
+TEST(Utf8, what_is_no_code_point_has_no_bytes) {
   for (const std::uint32_t c : {0xD800u, 0xDFFFu, 0x110000u, 0xFFFFFFFFu}) {
     EXPECT_FALSE(is_code_point(c));
     EXPECT_THROW(utf8_bytes(c), RangeError);
   }
 }
 
-TEST(Utf8, NamesOffsetAndFault) {
+TEST(Utf8, names_offset_and_fault) {
   const std::string at_two = "invalid UTF-8 at byte offset 2: ";
   EXPECT_EQ(message_of("ab\xFF", 2), at_two + "byte 0xFF begins no character");
   EXPECT_EQ(message_of("ab\x80", 2), at_two + "byte 0x80 begins no character");
@@ -53,7 +53,7 @@ TEST(Utf8, NamesOffsetAndFault) {
   EXPECT_EQ(message_of("ab\xE2\x82z", 2), at_two + "the character that 0xE2 begins is not continued");
 }
 
-TEST(Utf8, CheckNamesTheSource) {
+TEST(Utf8, check_names_the_source) {
   EXPECT_NO_THROW(check_utf8("a\xC3\xA9\n", "notes.txt"));
   try {
     check_utf8("a\xC3\xA9\xFF", "notes.txt");
@@ -63,7 +63,7 @@ TEST(Utf8, CheckNamesTheSource) {
   }
 }
 
-TEST(Utf8, DescribesCharacters) {
+TEST(Utf8, describes_characters) {
   EXPECT_EQ(describe_character('x'), "'x' (U+0078)");
   EXPECT_EQ(describe_character(0xE9), "'\xC3\xA9' (U+00E9)");
   EXPECT_EQ(describe_character(0x1F600), "'\xF0\x9F\x98\x80' (U+1F600)");
@@ -73,7 +73,7 @@ TEST(Utf8, DescribesCharacters) {
 }
 
 // Every way to cut a text into two, and byte by byte.
-TEST(Utf8Stream, GivesWholeCharactersOnly) {
+TEST(Utf8Stream, gives_whole_characters_only) {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z";
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
     Utf8Stream stream;
@@ -94,7 +94,7 @@ TEST(Utf8Stream, GivesWholeCharactersOnly) {
   EXPECT_EQ(all, text);
 }
 
-TEST(Utf8Stream, HandsOnWhatIsNoCharacter) {
+TEST(Utf8Stream, hands_on_what_is_no_character) {
   Utf8Stream stream;
   EXPECT_EQ(stream.push("\xFF"), "\xFF");
   EXPECT_EQ(stream.push("\xE2\x82"), "");

@@ -1,4 +1,4 @@
-#include "handgrad/core/encoding.h"
+#include "handgrad/files/encoding.h"
 
 #include <fmt/format.h>
 

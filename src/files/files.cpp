@@ -1,4 +1,4 @@
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

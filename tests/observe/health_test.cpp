@@ -1,4 +1,4 @@
-#include "handgrad/verify/health.h"
+#include "handgrad/observe/health.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace handgrad {
 namespace {
 
-using testing::random_tensor;
+using test::random_tensor;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
 
@@ -54,7 +54,7 @@ void attend(OneBlock& block, HealthMonitor& monitor, Form form, const Tensor<flo
   if (form == Form::tiled) {
     causal_attention(vq, vk, vv, options);
   } else {
-    testing::explicit_attention(vq, vk, vv, options);
+    test::explicit_attention(vq, vk, vv, options);
   }
 }
 

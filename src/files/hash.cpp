@@ -1,4 +1,4 @@
-#include "handgrad/core/hash.h"
+#include "handgrad/files/hash.h"
 
 #include <cstring>
 

@@ -11,7 +11,7 @@
 #include <new>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 namespace {

@@ -1,4 +1,4 @@
-#include "handgrad/verify/health.h"
+#include "handgrad/observe/health.h"
 
 #include <algorithm>
 #include <cmath>
@@ -175,7 +175,7 @@ void HealthMonitor::after_forward(Graph<float>& graph, int id) {
     }
   } else if (operation == "softmax") {
     Part* part = part_of(scope, "/attention");
-    const View<const float> probabilities{graph.value(id), node.shape, dense_strides(node.shape)};
+    const View<const float> probabilities{graph.value(id), node.shape, contiguous_strides(node.shape)};
     if (part) look_at_matrices(graph.value_of(node.inputs[0]), probabilities, part->scores);
   } else if (operation == "linear") {
     Part* part = part_of(scope, "/feed_forward");

@@ -4,9 +4,6 @@
 
 namespace handgrad {
 
-/// Which features RoPE turns together: (2i, 2i+1), or (i, i + D/2).
-enum class RopePairing { adjacent, half };
-
 /// Positions of tokens, counted from 0: one row for every sequence of a batch, (T), or a row each, (B, T).
 /// Borrows its memory.
 struct PositionsRef {

@@ -12,11 +12,11 @@ namespace handgrad {
 /// Shapes   x, y: any.
 /// Saves    nothing.
 template <class S>
-Var<S> dense(Var<S> x);
+Var<S> contiguous(Var<S> x);
 
 template <class S>
-void dense_forward(View<const S> x, View<S> y);
+void contiguous_forward(View<const S> x, View<S> y);
 template <class S>
-void dense_backward(View<const S> dy, View<S> dx);
+void contiguous_backward(View<const S> dy, View<S> dx);
 
 }  // namespace handgrad

@@ -1,4 +1,4 @@
-#include "handgrad/text/utf8.h"
+#include "handgrad/files/utf8.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "handgrad/core/files.h"
+#include "handgrad/files/files.h"
 
 namespace handgrad {
 

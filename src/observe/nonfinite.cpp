@@ -1,4 +1,4 @@
-#include "handgrad/verify/nonfinite.h"
+#include "handgrad/observe/nonfinite.h"
 
 #include <fmt/format.h>
 
@@ -78,7 +78,7 @@ void NonFiniteTracer::record(Graph<float>& graph, int id, bool backward, int inp
 void NonFiniteTracer::after_forward(Graph<float>& graph, int id) {
   if (origin_) return;
   const Node<float>& node = graph.node(id);
-  const View<const float> y{graph.value(id), node.shape, dense_strides(node.shape)};
+  const View<const float> y{graph.value(id), node.shape, contiguous_strides(node.shape)};
   // -infinity is what hides a score: it is masked_fill's to make, and softmax's to take.
   const bool hides = std::strcmp(node.operation, "masked_fill") == 0;
   const Index at = hides ? first_of(y, [](float v) { return !is_finite(v) && !(v < 0.0f); }) : first_not_finite(y);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "handgrad/core/dropout_mask.h"
-#include "handgrad/core/mask.h"
+#include "handgrad/ops/dropout_mask.h"
+#include "handgrad/ops/mask.h"
 
 namespace handgrad {
 

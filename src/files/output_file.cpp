@@ -1,4 +1,4 @@
-#include "handgrad/core/output_file.h"
+#include "handgrad/files/output_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

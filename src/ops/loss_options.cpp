@@ -1,4 +1,4 @@
-#include "handgrad/core/loss_options.h"
+#include "handgrad/ops/loss_options.h"
 
 #include <algorithm>
 
