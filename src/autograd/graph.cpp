@@ -4,7 +4,6 @@
 
 #include <complex>
 
-#include "handgrad/autograd/output.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/parallel.h"
 
@@ -14,26 +13,21 @@ namespace detail {
 void refuse_node(int id, std::size_t count) {
   throw RangeError(fmt::format("graph: there are {} nodes, got node {}", count, id));
 }
-void refuse_no_input(const char* operation) {
-  throw Error(fmt::format("{}: the first operand is an empty handle", operation));
-}
 }  // namespace detail
 
 template <class S>
 void Graph<S>::pin(int id, Index generation) {
-  ++handles_;
   if (generation == generation_) ++node(id).handles;
 }
 
 template <class S>
 void Graph<S>::unpin(int id, Index generation) noexcept {
   if (generation == generation_ && --node(id).handles == 0) release_value_if_unused(id);
-  if (--handles_ == 0 && orphaned_) delete this;
 }
 
 template <class S>
 void Graph<S>::check(Index generation, const char* what) const {
-  if (orphaned_) throw Error(fmt::format("{}: its tape is gone", what));
+  if (closed_) throw Error(fmt::format("{}: its tape is gone", what));
   if (generation != generation_) throw Error(fmt::format("{}: its tape has been reset since it was made", what));
 }
 
@@ -65,7 +59,7 @@ Var<S> Graph<S>::add_node(const char* operation, const Shape& shape, std::span<c
   } else {
     nodes_.push_back(made);
   }
-  return Var<S>(this, id, generation_, shape);
+  return Var<S>(NodeHandle<S>(this->shared_from_this(), id, generation_), shape);
 }
 
 template <class S>

@@ -24,6 +24,10 @@ void refuse_memory(const std::string& parameter, bool has_memory, bool allocated
   throw Error(fmt::format("parameter {}: it belongs to another store", parameter));
 }
 
+void refuse_unfinished(const std::string& parameter) {
+  throw Error(fmt::format("parameter {}: its second gradient has not been added; call finish_gradients()", parameter));
+}
+
 }  // namespace detail
 
 template <class S>
@@ -31,8 +35,9 @@ ParameterStore<S>& ParameterStore<S>::operator=(ParameterStore&& other) noexcept
   parameters_ = std::exchange(other.parameters_, {});
   values_ = std::move(other.values_);
   gradients_ = std::move(other.gradients_);
-  deferred_ = std::move(other.deferred_);
-  deferred_id_ = std::exchange(other.deferred_id_, -1);
+  second_ = std::move(other.second_);
+  second_id_ = std::exchange(other.second_id_, -1);
+  unfinished_ = std::exchange(other.unfinished_, false);
   flat_size_ = std::exchange(other.flat_size_, 0);
   version_ = other.version_;
   allocated_ = std::exchange(other.allocated_, false);
@@ -40,11 +45,15 @@ ParameterStore<S>& ParameterStore<S>::operator=(ParameterStore&& other) noexcept
 }
 
 template <class S>
-ParameterId ParameterStore<S>::add(std::string name, const Shape& shape) {
+ParameterId ParameterStore<S>::add(std::string name, const Shape& shape, ParameterRole role) {
   if (allocated_) throw Error("parameter " + name + ": the store has been allocated");
   if (find(name)) throw Error("parameter " + name + ": the name is taken");
+  if (shape.rank() < 2 && role != ParameterRole::gain && role != ParameterRole::bias) {
+    throw ShapeError(
+        fmt::format("parameter {}: a table or a matrix has two axes or more, got {}", name, shape.to_string()));
+  }
   constexpr Index align = 64 / static_cast<Index>(sizeof(float));
-  parameters_.push_back({std::move(name), shape, flat_size_, shape.rank() >= 2});
+  parameters_.push_back({std::move(name), shape, role, flat_size_});
   flat_size_ += (shape.size() + align - 1) / align * align;
   return static_cast<ParameterId>(parameters_.size()) - 1;
 }
@@ -67,25 +76,27 @@ void ParameterStore<S>::allocate_gradients() {
 
 template <class S>
 void ParameterStore<S>::zero_gradients() {
-  S *gradients = gradients_.data(), *deferred = deferred_.data();
-  parallel_ranges(gradients_.size(), elementwise_tile,
-                  [=](Index begin, Index end) { std::fill(gradients + begin, gradients + end, S{}); });
-  parallel_ranges(deferred_.size(), elementwise_tile,
-                  [=](Index begin, Index end) { std::fill(deferred + begin, deferred + end, S{}); });
+  for (Buffer<S>* buffer : {&gradients_, &second_}) {
+    S* gradients = buffer->data();
+    parallel_ranges(buffer->size(), elementwise_tile,
+                    [=](Index begin, Index end) { std::fill(gradients + begin, gradients + end, S{}); });
+  }
+  unfinished_ = false;
 }
 
 template <class S>
-void ParameterStore<S>::defer(ParameterId id) {
-  deferred_ = Buffer<S>(parameter(id).shape.size());
-  deferred_id_ = id;
-  std::fill(deferred_.begin(), deferred_.end(), S{});
+void ParameterStore<S>::add_second_gradient(ParameterId id) {
+  second_ = Buffer<S>(parameter(id).shape.size());
+  second_id_ = id;
+  std::fill(second_.begin(), second_.end(), S{});
 }
 
 template <class S>
-void ParameterStore<S>::fold_deferred() {
-  if (deferred_id_ < 0 || !has_gradients()) return;
-  S *to = gradients_.data() + parameter(deferred_id_).offset, *from = deferred_.data();
-  parallel_ranges(deferred_.size(), elementwise_tile, [=](Index begin, Index end) {
+void ParameterStore<S>::finish_gradients() {
+  unfinished_ = false;
+  if (second_id_ < 0 || !has_gradients()) return;
+  S *to = gradients_.data() + parameter(second_id_).offset, *from = second_.data();
+  parallel_ranges(second_.size(), elementwise_tile, [=](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) {
       to[i] += from[i];
       from[i] = S{};

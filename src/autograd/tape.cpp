@@ -12,7 +12,6 @@ namespace handgrad {
 template <class S>
 Tape<S>::Tape(bool recording) : graph_(new Graph<S>(recording)) {
   if (is_complex_v<S> && recording) {
-    delete graph_;
     throw Error("tape: complex values are never recorded; their forward passes serve complex-step derivatives");
   }
 }
@@ -21,8 +20,7 @@ template <class S>
 Tape<S>::~Tape() {
   if (!graph_) return;
   graph_->reset();
-  graph_->orphaned_ = true;
-  if (graph_->handles_ == 0) delete graph_;
+  graph_->closed_ = true;
 }
 
 template <class S>
@@ -77,10 +75,13 @@ Var<S> Tape<S>::parameter(const ParameterStore<S>& store, ParameterId id) {
 }
 
 template <class S>
-Var<S> Tape<S>::deferred_parameter(const ParameterStore<S>& store, ParameterId id) {
+Var<S> Tape<S>::parameter_second_use(const ParameterStore<S>& store, ParameterId id) {
   Var<S> leaf = parameter(store, id);
   Node<S>& node = graph_->node(leaf.id());
-  if (node.needs_gradient && store.defers(id)) node.gradient = {store.deferred_gradient(), 0};
+  if (node.needs_gradient && store.second_gradient(id)) {
+    node.gradient = {store.second_gradient(id), 0};
+    store.unfinished_ = true;
+  }
   return leaf;
 }
 

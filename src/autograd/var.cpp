@@ -10,52 +10,26 @@
 namespace handgrad {
 
 template <class S>
-Var<S>::Var(Graph<S>* graph, int id, Index generation, const Shape& shape)
-    : graph_(graph), generation_(generation), id_(id), shape_(shape), strides_(contiguous_strides(shape)) {
-  graph_->pin(id_, generation_);
-}
-
-template <class S>
-Var<S>::Var(const Var& other)
-    : graph_(other.graph_),
-      generation_(other.generation_),
-      offset_(other.offset_),
-      id_(other.id_),
-      detached_(other.detached_),
-      shape_(other.shape_),
-      strides_(other.strides_) {
+NodeHandle<S>::NodeHandle(std::shared_ptr<Graph<S>> graph, int id, Index generation)
+    : graph_(std::move(graph)), id_(id), generation_(generation) {
   if (graph_) graph_->pin(id_, generation_);
 }
 
 template <class S>
-Var<S>::Var(Var&& other) noexcept
-    : graph_(std::exchange(other.graph_, nullptr)),
-      generation_(other.generation_),
-      offset_(other.offset_),
-      id_(other.id_),
-      detached_(other.detached_),
-      shape_(other.shape_),
-      strides_(other.strides_) {}
-
-template <class S>
-Var<S>& Var<S>::operator=(Var other) noexcept {
+NodeHandle<S>& NodeHandle<S>::operator=(NodeHandle other) noexcept {
   std::swap(graph_, other.graph_);
-  std::swap(generation_, other.generation_);
-  std::swap(offset_, other.offset_);
   std::swap(id_, other.id_);
-  std::swap(detached_, other.detached_);
-  std::swap(shape_, other.shape_);
-  std::swap(strides_, other.strides_);
+  std::swap(generation_, other.generation_);
   return *this;
 }
 
 template <class S>
-Var<S>::~Var() {
+NodeHandle<S>::~NodeHandle() {
   if (graph_) graph_->unpin(id_, generation_);
 }
 
 template <class S>
-Graph<S>& Var<S>::graph() const {
+Graph<S>& NodeHandle<S>::graph() const {
   if (!graph_) throw Error("value: an empty handle was used");
   graph_->check(generation_, "value");
   return *graph_;
@@ -63,7 +37,7 @@ Graph<S>& Var<S>::graph() const {
 
 template <class S>
 View<const S> Var<S>::view() const {
-  return {graph().value(id_) + offset_, shape_, strides_};
+  return {graph().value(id()) + offset_, shape_, strides_};
 }
 
 template <class S>
@@ -127,10 +101,10 @@ Var<S> Var<S>::transpose(int axis, int other) const {
   std::array<Index, Shape::max_rank> extents{};
   std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
   std::swap(extents[a], extents[b]);
-  Var turned = *this;
-  turned.shape_ = Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(shape_.rank())));
-  std::swap(turned.strides_[a], turned.strides_[b]);
-  return turned;
+  Var exchanged = *this;
+  exchanged.shape_ = Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(shape_.rank())));
+  std::swap(exchanged.strides_[a], exchanged.strides_[b]);
+  return exchanged;
 }
 
 template <class S>
@@ -142,19 +116,22 @@ Var<S> Var<S>::detach() const {
 
 template <class S>
 Var<S> Var<S>::keep() const {
-  graph().node(id_).kept = true;
+  graph().node(id()).kept = true;
   return *this;
 }
 
 template <class S>
 View<const S> Var<S>::gradient() const {
-  const S* gradient = graph().node(id_).gradient.data;
+  const S* gradient = graph().node(id()).gradient.data;
   if (!gradient) {
     throw Error("gradient: there is none (not a leaf, not marked keep(), or nothing flowed back to it)");
   }
   return {gradient + offset_, shape_, strides_};
 }
 
+template class NodeHandle<float>;
+template class NodeHandle<double>;
+template class NodeHandle<std::complex<double>>;
 template class Var<float>;
 template class Var<double>;
 template class Var<std::complex<double>>;

@@ -37,23 +37,22 @@ Tensor<S> sinusoid_table(Index positions, Index width) {
   return table;
 }
 
-bool ends_with(const std::string& name, std::string_view end) { return name.ends_with(end); }
-
 }  // namespace
 
 template <class S>
 CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config) {
   require_resolved(config);
   if (config.vocab_size < 1) throw ConfigError("model.vocab_size: a model needs a vocabulary, got 0");
-  embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model});
+  embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model}, ParameterRole::table);
   if (config.position == PositionKind::learned) {
-    positions_ = store_.add("positions/weight", {config.context, config.d_model});
+    positions_ = store_.add("positions/weight", {config.context, config.d_model}, ParameterRole::table);
   }
   for (Index layer = 0; layer < config.n_layers; ++layer) {
     blocks_.emplace_back(store_, fmt::format("blocks/{}", layer), config, layer);
   }
   final_norm_.emplace(store_, "final_norm", config.d_model, config.norm, config.bias, config.norm_eps);
-  if (!config.tie_embeddings) head_ = store_.add("head/weight", {config.vocab_size, config.d_model});
+  if (!config.tie_embeddings)
+    head_ = store_.add("head/weight", {config.vocab_size, config.d_model}, ParameterRole::matrix);
   if (!allocate) return;
   store_.allocate();
   if (config.position == PositionKind::rope) {
@@ -61,8 +60,8 @@ CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config
     rope_table_->extend(config.context);
   }
   if (config.position == PositionKind::sinusoidal) sinusoids_ = sinusoid_table<S>(config.context, config.d_model);
-  counting_.resize(static_cast<std::size_t>(config.context));
-  std::iota(counting_.begin(), counting_.end(), Index{0});
+  default_positions_.resize(static_cast<std::size_t>(config.context));
+  std::iota(default_positions_.begin(), default_positions_.end(), Index{0});
 }
 
 template <class S>
@@ -74,11 +73,11 @@ void CausalLm<S>::initialise(std::uint64_t seed) {
   for (const Parameter& p : store_.parameters()) {
     S* values = store_.mutable_values() + p.offset;
     const Random random(seed, Stream::initial_weights, number++);
-    if (p.shape.rank() < 2) {
-      std::fill(values, values + p.shape.size(), ends_with(p.name, "/bias") ? S(0) : S(1));
+    if (p.role == ParameterRole::gain || p.role == ParameterRole::bias) {
+      std::fill(values, values + p.shape.size(), p.role == ParameterRole::gain ? S(1) : S(0));
       continue;
     }
-    const double spread = ends_with(p.name, "/out/weight") || ends_with(p.name, "/down/weight") ? residual : deviation;
+    const double spread = p.role == ParameterRole::residual_matrix ? residual : deviation;
     parallel_ranges((p.shape.size() + 1) / 2, elementwise_tile, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         const auto pair = random.normals(static_cast<std::uint64_t>(i));
@@ -90,9 +89,15 @@ void CausalLm<S>::initialise(std::uint64_t seed) {
 }
 
 template <class S>
+void CausalLm<S>::allocate_gradients() {
+  store_.allocate_gradients();
+  if (config_.tie_embeddings && !store_.second_gradient(embedding_)) store_.add_second_gradient(embedding_);
+}
+
+template <class S>
 Var<S> CausalLm<S>::embed(const Context<S>& context, const TokenBatch& batch) const {
   const Index time = context.positions.time;
-  Var<S> x = embedding(context.tape.deferred_parameter(context.store, embedding_), batch.tokens, {batch.batch, time});
+  Var<S> x = embedding(context.tape.parameter_second_use(context.store, embedding_), batch.tokens, {batch.batch, time});
   if (positions_ >= 0) {
     x = add(std::move(x), embedding(context.tape.parameter(context.store, positions_), context.positions, batch.batch));
   }
@@ -125,12 +130,12 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
   if (!batch.positions && held + time > config_.context) {
     throw RangeError(fmt::format("model: {} tokens behind {} exceed the context of {}", time, held, config_.context));
   }
-  Context<S> context{tape, store_, batch.positions ? batch.positions : PositionsRef{counting_.data() + held, 1, time}};
-  context.dropout = options.training ? config_.dropout : 0.0;
-  context.seed = options.seed;
-  context.first_sample = options.first_sample;
-  context.cache = options.cache;
-  context.attention_tile = options.attention_tile;
+  const Context<S> context{
+      .tape = tape,
+      .store = store_,
+      .positions = batch.positions ? batch.positions : PositionsRef{default_positions_.data() + held, 1, time},
+      .dropout = options.training ? config_.dropout : 0.0,
+      .options = options};
   Var<S> x = embed(context, batch);
   for (const Block& block : blocks_) x = block.forward(context, std::move(x), rope_table_ ? &*rope_table_ : nullptr);
   if (options.cache) options.cache->advance(time);
@@ -169,8 +174,7 @@ template <class S>
 Index CausalLm<S>::product_elements() const {
   Index elements = config_.tie_embeddings ? store_.parameter(embedding_).shape.size() : 0;
   for (const Parameter& p : store_.parameters()) {
-    const bool table = p.name == "embedding/weight" || p.name == "positions/weight";
-    if (p.shape.rank() == 2 && !table) elements += p.shape.size();
+    if (p.role == ParameterRole::matrix || p.role == ParameterRole::residual_matrix) elements += p.shape.size();
   }
   return elements;
 }

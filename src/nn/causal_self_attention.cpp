@@ -22,7 +22,7 @@ CausalSelfAttention::CausalSelfAttention(ParameterStore<S>& store, const std::st
       kind_(config.attention),
       qkv_(store, name + "/qkv", config.d_model,
            (config.n_heads + 2 * config.n_kv_heads) * (config.d_model / config.n_heads), config.bias),
-      out_(store, name + "/out", config.d_model, config.d_model, config.bias) {
+      out_(store, name + "/out", config.d_model, config.d_model, config.bias, ParameterRole::residual_matrix) {
   if (config.qk_norm) {
     const Index width = config.d_model / config.n_heads;
     q_norm_.emplace(store, name + "/q_norm", width, NormKind::rms, false, config.norm_eps);
@@ -66,16 +66,16 @@ Var<S> CausalSelfAttention::forward(const Context<S>& context, Var<S> x, const R
 
 template <class S>
 Var<S> CausalSelfAttention::attend(const Context<S>& context, Var<S> q, Var<S> k, Var<S> v) const {
-  if (context.cache) {
-    context.cache->store(layer_, k.heads(), v.heads());
-    const Index time = context.cache->length() + k.extent(1);
-    k = context.tape.borrow(context.cache->keys(layer_, time));
-    v = context.tape.borrow(context.cache->values(layer_, time));
+  if (KvCache<S>* cache = context.options.cache) {
+    cache->store(layer_, k.heads(), v.heads());
+    const Index time = cache->length() + k.extent(1);
+    k = context.tape.borrow(cache->keys(layer_, time));
+    v = context.tape.borrow(cache->values(layer_, time));
   }
   if (kind_ == AttentionKind::explicit_form) return attend_explicitly(context, q, k, v);
   AttentionOptions options;
   options.dropout = context.dropout_mask(dropout_site(layer_, DropoutPlace::attention), heads_ * q.extent(1));
-  if (context.attention_tile > 0) options.query_tile = options.key_tile = context.attention_tile;
+  if (const Index tile = context.options.attention_tile; tile > 0) options.query_tile = options.key_tile = tile;
   return causal_attention(std::move(q), std::move(k), std::move(v), options);
 }
 

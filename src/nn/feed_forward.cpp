@@ -20,7 +20,7 @@ FeedForward::FeedForward(ParameterStore<S>& store, const std::string& name, cons
                 ? std::optional<Linear>(std::in_place, store, name + "/gate", config.d_model, config.d_ff, config.bias)
                 : std::nullopt),
       up_(store, name + "/up", config.d_model, config.d_ff, config.bias),
-      down_(store, name + "/down", config.d_ff, config.d_model, config.bias) {}
+      down_(store, name + "/down", config.d_ff, config.d_model, config.bias, ParameterRole::residual_matrix) {}
 
 template <class S>
 Var<S> FeedForward::forward(const Context<S>& context, Var<S> x) const {

@@ -6,9 +6,9 @@
 namespace handgrad {
 
 template <class S>
-Linear::Linear(ParameterStore<S>& store, const std::string& name, Index in, Index out, bool bias)
-    : weight_(store.add(name + "/weight", {out, in})) {
-  if (bias) bias_ = store.add(name + "/bias", {out});
+Linear::Linear(ParameterStore<S>& store, const std::string& name, Index in, Index out, bool bias, ParameterRole role)
+    : weight_(store.add(name + "/weight", {out, in}, role)) {
+  if (bias) bias_ = store.add(name + "/bias", {out}, ParameterRole::bias);
 }
 
 template <class S>
@@ -17,8 +17,8 @@ Var<S> Linear::forward(const Context<S>& context, Var<S> x) const {
                 bias_ < 0 ? Var<S>() : context.tape.parameter(context.store, bias_));
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                        \
-  template Linear::Linear(ParameterStore<S>&, const std::string&, Index, Index, bool); \
+#define HANDGRAD_INSTANTIATE(S)                                                                       \
+  template Linear::Linear(ParameterStore<S>&, const std::string&, Index, Index, bool, ParameterRole); \
   template Var<S> Linear::forward(const Context<S>&, Var<S>) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE

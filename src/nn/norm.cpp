@@ -8,8 +8,8 @@ namespace handgrad {
 
 template <class S>
 Norm::Norm(ParameterStore<S>& store, const std::string& name, Index width, NormKind kind, bool bias, double eps)
-    : kind_(kind), eps_(eps), weight_(store.add(name + "/weight", {width})) {
-  if (bias && kind == NormKind::layer) bias_ = store.add(name + "/bias", {width});
+    : kind_(kind), eps_(eps), weight_(store.add(name + "/weight", {width}, ParameterRole::gain)) {
+  if (bias && kind == NormKind::layer) bias_ = store.add(name + "/bias", {width}, ParameterRole::bias);
 }
 
 template <class S>

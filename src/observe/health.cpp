@@ -7,17 +7,16 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/ops/attention_options.h"
 
 namespace handgrad {
 namespace {
 
-using Scores = HealthMonitor::Scores;
-
 constexpr Index parameter_tile = 65536, attention_tile = 128, unit_tile = 64;
-constexpr float dead = 1e-6f;
+constexpr double dead = 1e-6;
 constexpr std::string_view down_weight = "/feed_forward/down/weight";
 
-// A NaN wins, and stays.
+// A NaN propagates.
 template <class R>
 R larger(R a, R b) {
   return a < b || b != b ? b : a;
@@ -30,15 +29,16 @@ std::string part_name(std::string_view path) {
   return std::string(path.substr(0, end));
 }
 
-// Softmax over the keys of one query, which come tile by tile: the largest score m, l = sum e^(s - m) and
+// Softmax over the keys of one query, tile by tile: the largest score m, l = sum e^(s - m) and
 // w = sum e^(s - m) (s - m). With p = e^(s - m) / l, -sum p ln p = ln l - w / l.
+template <class S>
 struct RowSoftmax {
-  float m = -std::numeric_limits<float>::infinity();
+  S m = -std::numeric_limits<S>::infinity();
   double l = 0.0, w = 0.0;
 
-  // Takes n scores in, which it overwrites; `memory` holds as many.
-  void take(float* s, Index n, float* memory) {
-    const float now = larger(m, lane_max<float>(n, [=](Index c) { return s[c]; }));
+  // Adds n scores, and overwrites them; `memory` holds n elements.
+  void add(S* s, Index n, S* memory) {
+    const S now = larger(m, lane_max<S>(n, [=](Index c) { return s[c]; }));
     if (l > 0.0) {
       const double lower = static_cast<double>(m) - static_cast<double>(now), shrink = std::exp(lower);
       w = shrink * (w + l * lower);
@@ -47,81 +47,86 @@ struct RowSoftmax {
     m = now;
     for (Index c = 0; c < n; ++c) s[c] -= now;
     for (Index c = 0; c < n; ++c) memory[c] = exp_of(s[c]);
-    // A score of -infinity has no share; 0 times infinity would be none either, but NaN.
-    for (Index c = 0; c < n; ++c) s[c] = memory[c] == 0.0f ? 0.0f : memory[c] * s[c];
+    // The term of a score of -infinity is 0; 0 times infinity would be NaN.
+    for (Index c = 0; c < n; ++c) s[c] = memory[c] == S(0) ? S(0) : memory[c] * s[c];
     l += lane_sum<double>(n, [=](Index c) { return static_cast<double>(memory[c]); });
     w += lane_sum<double>(n, [=](Index c) { return static_cast<double>(s[c]); });
   }
   double entropy() const { return std::log(l) - w / l; }
 };
 
-// Queries [q0, q0 + rows) of one head, against every key that they see: the tiled form holds no scores to look at, so
-// they are computed again, in the operation's own tiles.
-Scores scores_of_tile(Rows<const float> q, Rows<const float> k, Index q0) {
+// Queries [q0, q0 + rows) of one head, against every key that they see: tiled attention does not keep its scores, so
+// they are computed again, in the same tiles.
+template <class S>
+ScoreStatistics statistics_of_tile(Rows<const S> q, Rows<const S> k, double scale, Index q0) {
   const Index rows = std::min(attention_tile, q.rows - q0), lead = k.rows - q.rows;
-  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(q.cols)));
-  Buffer<float> s(rows * attention_tile), memory(attention_tile);
-  std::vector<RowSoftmax> softmax(static_cast<std::size_t>(rows));
+  Buffer<S> s(rows * attention_tile), memory(attention_tile);
+  std::vector<RowSoftmax<S>> softmax(static_cast<std::size_t>(rows));
   const Index end = std::min(q0 + rows + lead, k.rows);
   for (Index k0 = 0; k0 < end; k0 += attention_tile) {
     const Index cols = std::min(attention_tile, end - k0);
-    multiply<float>({q.slice(q0, rows)}, {k.slice(k0, cols), Turn::yes}, scale, Store::assign,
-                    {s.data(), rows, cols, cols});
+    multiply<S>({q.slice(q0, rows)}, {k.slice(k0, cols), Turn::yes}, static_cast<S>(scale), Store::assign,
+                {s.data(), rows, cols, cols});
     for (Index r = 0; r < rows; ++r) {
       const Index visible = std::clamp<Index>(q0 + r + lead + 1 - k0, 0, cols);
-      if (visible > 0) softmax[static_cast<std::size_t>(r)].take(s.data() + r * cols, visible, memory.data());
+      if (visible > 0) softmax[static_cast<std::size_t>(r)].add(s.data() + r * cols, visible, memory.data());
     }
   }
-  Scores seen;
-  for (const RowSoftmax& row : softmax) {
-    seen.largest = larger(seen.largest, static_cast<double>(row.m));
-    seen.entropy += row.entropy();
-    ++seen.rows;
+  ScoreStatistics found;
+  for (const RowSoftmax<S>& row : softmax) {
+    found.largest = larger(found.largest, static_cast<double>(row.m));
+    found.entropy += row.entropy();
+    ++found.rows;
   }
-  return seen;
+  return found;
 }
 
-// Scores and probabilities of one head as the textbook form holds them; a hidden score is -infinity there.
-Scores scores_of_matrix(Rows<const float> s, Rows<const float> p) {
-  Scores seen;
+// The scores s and probabilities p of one head, as explicit attention holds them; a hidden score is -infinity.
+template <class S>
+ScoreStatistics statistics_of_matrix(Rows<const S> s, Rows<const S> p) {
+  ScoreStatistics found;
   for (Index r = 0; r < s.rows; ++r) {
-    const float *score = s.row(r), *share = p.row(r);
-    const float most = lane_max<float>(s.cols, [=](Index c) { return score[c]; });
-    seen.largest = larger(seen.largest, static_cast<double>(most));
-    seen.entropy += lane_sum<double>(p.cols, [=](Index c) {
+    const S *score = s.row(r), *share = p.row(r);
+    const S most = lane_max<S>(s.cols, [=](Index c) { return score[c]; });
+    found.largest = larger(found.largest, static_cast<double>(most));
+    found.entropy += lane_sum<double>(p.cols, [=](Index c) {
       const double x = static_cast<double>(share[c]);
       return x > 0.0 ? -x * std::log(x) : x;  // 0, or NaN
     });
-    ++seen.rows;
+    ++found.rows;
   }
-  return seen;
+  return found;
 }
 
-// scores_of(unit) for every unit, added to `to` one by one, in order.
+// Adds statistics_of(unit) for every unit, in order.
 template <class F>
-void add_scores(Index units, Scores& to, F scores_of) {
-  std::vector<Scores> seen(static_cast<std::size_t>(units));
-  parallel_tiles(units, [&](Index unit) { seen[static_cast<std::size_t>(unit)] = scores_of(unit); });
-  for (const Scores& s : seen) {
+void add_statistics(Index units, ScoreStatistics& to, F statistics_of) {
+  std::vector<ScoreStatistics> found(static_cast<std::size_t>(units));
+  parallel_tiles(units, [&](Index unit) { found[static_cast<std::size_t>(unit)] = statistics_of(unit); });
+  for (const ScoreStatistics& s : found) {
     to.largest = larger(to.largest, s.largest);
     to.entropy += s.entropy;
     to.rows += s.rows;
   }
 }
 
-void look_at_heads(Heads<const float> q, Heads<const float> k, Scores& to) {
+template <class S>
+void measure_heads(Heads<const S> q, Heads<const S> k, const AttentionOptions& options, ScoreStatistics& to) {
   const Index tiles = (q.time + attention_tile - 1) / attention_tile, group = q.heads / k.heads;
-  add_scores(q.batch * q.heads * tiles, to, [&](Index unit) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q.width));
+  (void)options;
+  add_statistics(q.batch * q.heads * tiles, to, [&](Index unit) {
     const Index head = unit / tiles, b = head / q.heads, h = head % q.heads;
-    return scores_of_tile(q.head(b, h), k.head(b, h / group), unit % tiles * attention_tile);
+    return statistics_of_tile(q.head(b, h), k.head(b, h / group), scale, unit % tiles * attention_tile);
   });
 }
 
-void look_at_matrices(View<const float> scores, View<const float> probabilities, Scores& to) {
-  const Rows<const float> s = scores.rows(), p = probabilities.rows();
+template <class S>
+void measure_matrices(View<const S> scores, View<const S> probabilities, ScoreStatistics& to) {
+  const Rows<const S> s = scores.rows(), p = probabilities.rows();
   const Index queries = scores.shape[-2];
-  add_scores(s.rows / queries, to, [&](Index head) {
-    return scores_of_matrix(s.slice(head * queries, queries), p.slice(head * queries, queries));
+  add_statistics(s.rows / queries, to, [&](Index head) {
+    return statistics_of_matrix(s.slice(head * queries, queries), p.slice(head * queries, queries));
   });
 }
 
@@ -140,7 +145,8 @@ std::vector<std::pair<std::string, double>> HealthReport::figures() const {
   return all;
 }
 
-HealthMonitor::HealthMonitor(const ParameterStore<float>& store) : store_(store), before_(store.flat_size()) {
+template <class S>
+HealthMonitor<S>::HealthMonitor(const ParameterStore<S>& store) : store_(store), before_(store.flat_size()) {
   if (!store.allocated()) throw Error("health: a store with memory is needed; call allocate() first");
   for (const Parameter& p : store.parameters()) {
     const std::string name = part_name(p.name);
@@ -151,54 +157,57 @@ HealthMonitor::HealthMonitor(const ParameterStore<float>& store) : store_(store)
       tiles_.push_back({p.offset + begin, p.offset + end, parts_.size() - 1});
     }
   }
-  const float* values = store.values();
+  const S* values = store.values();
   parallel_ranges(store.flat_size(), elementwise_tile,
                   [&](Index begin, Index end) { std::copy(values + begin, values + end, before_.data() + begin); });
 }
 
-HealthMonitor::Part* HealthMonitor::part_of(std::string_view scope, std::string_view layer) {
+template <class S>
+typename HealthMonitor<S>::Part* HealthMonitor<S>::part_of(std::string_view scope, std::string_view layer) {
   const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) {
     return scope.starts_with(part.name) && scope.substr(part.name.size()) == layer;
   });
   return found == parts_.end() ? nullptr : &*found;
 }
 
-void HealthMonitor::after_forward(Graph<float>& graph, int id) {
-  const Node<float>& node = graph.node(id);
+template <class S>
+void HealthMonitor<S>::after_forward(Graph<S>& graph, int id) {
+  const Node<S>& node = graph.node(id);
   if (node.inputs.empty()) return;
   const std::string_view operation = node.operation;
   const std::string& scope = graph.scope_of(id);
-  if (operation == "causal_attention") {
+  if (const AttentionOptions* options = graph.template attribute<AttentionOptions>(id)) {
     Part* part = part_of(scope, "/attention");
-    if (part) {
-      look_at_heads(graph.value_of(node.inputs[0]).heads(), graph.value_of(node.inputs[1]).heads(), part->scores);
-    }
+    const View<const S> q = graph.value_of(node.inputs[0]), k = graph.value_of(node.inputs[1]);
+    if (part) measure_heads(q.heads(), k.heads(), *options, part->scores);
   } else if (operation == "softmax") {
     Part* part = part_of(scope, "/attention");
-    const View<const float> probabilities{graph.value(id), node.shape, contiguous_strides(node.shape)};
-    if (part) look_at_matrices(graph.value_of(node.inputs[0]), probabilities, part->scores);
+    const View<const S> probabilities{graph.value(id), node.shape, contiguous_strides(node.shape)};
+    if (part) measure_matrices(graph.value_of(node.inputs[0]), probabilities, part->scores);
   } else if (operation == "linear") {
     Part* part = part_of(scope, "/feed_forward");
-    if (part && graph.value(node.inputs[1].id) == part->down) look_at_units(*part, graph.value_of(node.inputs[0]));
+    if (part && graph.value(node.inputs[1].id) == part->down) measure_units(*part, graph.value_of(node.inputs[0]));
   }
 }
 
-// A unit is alive once a single value of it is; so is one that is not a number.
-void HealthMonitor::look_at_units(Part& part, View<const float> units) {
-  const Rows<const float> h = units.rows();
+// A unit is alive as soon as one value of it is not zero. A NaN counts as alive.
+template <class S>
+void HealthMonitor<S>::measure_units(Part& part, View<const S> units) {
+  const Rows<const S> h = units.rows();
   part.alive.resize(static_cast<std::size_t>(h.cols), 0);
   unsigned char* alive = part.alive.data();
   parallel_ranges(h.cols, unit_tile, [&](Index begin, Index end) {
     for (Index r = 0; r < h.rows; ++r) {
-      const float* row = h.row(r);
-      for (Index c = begin; c < end; ++c) alive[c] |= !(std::abs(row[c]) <= dead);
+      const S* row = h.row(r);
+      for (Index c = begin; c < end; ++c) alive[c] |= !(std::abs(row[c]) <= static_cast<S>(dead));
     }
   });
 }
 
-// L2 norm a part of element(i), over the places of its parameters.
+// The L2 norm of element(i) over the parameters of each part.
+template <class S>
 template <class F>
-std::vector<double> HealthMonitor::norms(F element) const {
+std::vector<double> HealthMonitor<S>::norms(F element) const {
   std::vector<double> partial(tiles_.size()), sums(parts_.size());
   parallel_tiles(static_cast<Index>(tiles_.size()), [&](Index i) {
     const Tile& tile = tiles_[static_cast<std::size_t>(i)];
@@ -212,9 +221,10 @@ std::vector<double> HealthMonitor::norms(F element) const {
   return sums;
 }
 
-HealthReport HealthMonitor::report() const {
+template <class S>
+HealthReport HealthMonitor<S>::report() const {
   if (!store_.has_gradients()) throw Error("health: a store with gradients is needed; call allocate_gradients() first");
-  const float *gradient = store_.gradients(), *before = before_.data(), *now = store_.values();
+  const S *gradient = store_.gradients(), *before = before_.data(), *now = store_.values();
   const auto gradients = norms([=](Index i) { return static_cast<double>(gradient[i]); });
   const auto weights = norms([=](Index i) { return static_cast<double>(before[i]); });
   const auto moves = norms([=](Index i) { return static_cast<double>(now[i]) - static_cast<double>(before[i]); });
@@ -231,5 +241,8 @@ HealthReport HealthMonitor::report() const {
   }
   return report;
 }
+
+template class HealthMonitor<float>;
+template class HealthMonitor<double>;
 
 }  // namespace handgrad

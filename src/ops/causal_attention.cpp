@@ -359,6 +359,7 @@ Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& op
   causal_attention_forward<S>({q.heads(), k.heads(), v.heads()}, options, row_max.data, log_sum.data, y.heads());
   AttentionOptions kept = options;
   if (options.mask) kept.mask.data = y.copy(memory_of(options.mask)).data();
+  y.records(kept);
   return y.saves(q, k, v, y.var(), row_max, log_sum, kept)
       .on_backward([](const auto& saved, auto dy, auto dq, auto dk, auto dv) {
         const auto& [q_saved, k_saved, v_saved, y_saved, max_saved, sum_saved, options_saved] = saved;

@@ -37,6 +37,7 @@ Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
         fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(), x.shape().to_string()));
   }
   auto y = output("masked_fill", x.shape(), x);
+  y.may_hold_minus_infinity();
   masked_fill_forward<S>(x.view(), mask, value, y.view());
   mask.data = y.copy(memory_of(mask)).data();
   return y.saves(mask).on_backward([](const auto& saved, auto dy, auto dx) {

@@ -50,7 +50,7 @@ void for_each_tile(const ParameterStore<S>& store, F&& update) {
   }
   parallel_tiles(static_cast<Index>(tiles.size()), [&](Index i) {
     const auto [begin, p] = tiles[static_cast<std::size_t>(i)];
-    update(p->offset + begin, p->offset + std::min(begin + tile, p->shape.size()), p->decay);
+    update(p->offset + begin, p->offset + std::min(begin + tile, p->shape.size()), p->decays());
   });
 }
 
@@ -61,6 +61,7 @@ double gradient_norm(const ParameterStore<S>& store) {
   if (!store.has_gradients() && store.flat_size() > 0) {
     throw Error("gradient norm: the store has no gradients; call allocate_gradients()");
   }
+  store.require_finished();
   const S* g = store.gradients();
   const Index size = store.flat_size();
   std::vector<double> partial(static_cast<std::size_t>((size + tile - 1) / tile));
@@ -100,6 +101,7 @@ void Optimizer<S>::check_step(const ParameterStore<S>& store, double lr, double 
   if (!store.has_gradients() && !own.empty()) {
     throw Error("optimizer: the store has no gradients; call allocate_gradients() before the forward pass");
   }
+  store.require_finished();
   if (!(lr >= 0.0) || !std::isfinite(lr)) {
     throw RangeError(fmt::format("optimizer: a finite rate of 0 or more is needed, got {}", lr));
   }

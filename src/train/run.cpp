@@ -18,9 +18,9 @@ namespace {
 
 // What the operation at fault had read, for `handgrad inspect` and h5py.
 void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteStep& failure) {
-  const NonFiniteOrigin& origin = *failure.origin();
+  const NonFiniteOrigin<float>& origin = *failure.origin();
   ContainerContents contents;
-  for (const WitnessTensor& w : origin.witnesses) {
+  for (const WitnessTensor<float>& w : origin.witnesses) {
     std::string name = w.name;
     std::replace(name.begin(), name.end(), ' ', '_');
     const auto extents = w.values.shape().extents();
@@ -61,7 +61,7 @@ void point_link(FileSystem* fs, const std::string& target_name, const std::strin
 
 }  // namespace
 
-Run::Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs)
+Run::Run(Trainer trainer, const std::string& folder, FileSystem* fs)
     : trainer_(std::move(trainer)), folder_(folder), fs_(fs) {
   make_folders(fs_, folder_);
   lock_ = std::make_unique<RunLock>(folder_);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "core/float_environment.h"
 #include "core/math.h"
@@ -17,37 +16,7 @@ namespace {
 
 constexpr double largest_norm = 1e18;
 
-Schedule schedule_of(const Config& config) {
-  Schedule schedule;
-  schedule.kind = config.schedule.kind;
-  schedule.peak = config.optimizer.lr;
-  schedule.floor = config.optimizer.min_lr;
-  schedule.warmup = config.schedule.warmup_steps;
-  schedule.total = config.train.steps;
-  schedule.decay =
-      config.schedule.decay_steps > 0 ? config.schedule.decay_steps : std::max<Index>(1, config.train.steps / 5);
-  return schedule;
-}
-
-TokenWindows windows_of(const Config& config, const DataSource& source) {
-  return TokenWindows(source.train(), config.model.context, config.data.order,
-                      static_cast<std::uint64_t>(config.train.seed));
-}
-
-// Runs are in float. Training in double, which is for comparison with reference values, is watched by nobody.
-template <class S>
-struct Nobody final : GraphObserver<S> {
-  Nobody() = default;
-  explicit Nobody(const ParameterStore<S>&) {}
-  std::shared_ptr<const NonFiniteOrigin> origin() const { return nullptr; }
-  HealthReport report() const { return {}; }
-};
-template <class S>
-using Tracer = std::conditional_t<std::is_same_v<S, float>, NonFiniteTracer, Nobody<S>>;
-template <class S>
-using Monitor = std::conditional_t<std::is_same_v<S, float>, HealthMonitor, Nobody<S>>;
-
-// What is wrong with a step; empty if nothing is.
+// Why a step's update must not be applied; empty if it may be.
 std::string trouble_with(const LossSum& loss, double norm) {
   if (loss.sum != loss.sum) return "the loss is nan";
   if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
@@ -59,24 +28,9 @@ std::string trouble_with(const LossSum& loss, double norm) {
 
 }  // namespace
 
-double learning_rate(const Config& config, Index step) {
-  if (step < 0) throw RangeError(fmt::format("learning_rate: 0 steps or more are needed, got {}", step));
-  return schedule_of(config).at(step);
-}
-
 bool is_done(const Config& config, const LoopState& loop) {
   const bool out_of_patience = config.eval.patience > 0 && loop.evaluations_since_best >= config.eval.patience;
   return loop.step >= config.train.steps || out_of_patience;
-}
-
-template <class S>
-std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store) {
-  const OptimizerConfig& o = config.optimizer;
-  if (o.name == OptimizerKind::sgd) {
-    return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
-  }
-  return std::make_unique<AdamW<S>>(
-      store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
 }
 
 namespace {
@@ -97,35 +51,25 @@ void check_text(const Checkpoint& checkpoint, const DataSource& source) {
 
 }  // namespace
 
-template <class S>
-Trainer<S>::Trainer(const Config& config, DataSource source, bool initialise)
+Trainer::Trainer(const Config& config, DataSource source, bool initialise)
     : config_(complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size())),
       source_(std::move(source)),
       model_(config_.model),
-      schedule_(schedule_of(config_)) {
-  windows_of(config_, source_);  // throws if the text is too short
+      batches_(config_, source_.train()) {
   if (initialise) model_.initialise(static_cast<std::uint64_t>(config_.train.seed));
-  model_.store().allocate_gradients();
-  if (config_.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
-  optimizer_ = make_optimizer<S>(config_, model_.store());
-  const auto tokens = static_cast<std::size_t>(config_.train.batch_size * config_.model.context);
-  inputs_.resize(tokens);
-  targets_.resize(tokens);
-  evaluation_starts_ = evaluation_starts(static_cast<Index>(source_.validation().size()), config_.model.context,
+  update_ = std::make_unique<Update<float>>(config_, model_);
+  evaluation_starts_ = evaluation_starts(std::ssize(source_.validation()), config_.model.context,
                                          config_.eval.batches * config_.train.batch_size * config_.train.accumulation);
 }
 
-template <class S>
-Trainer<S>::Trainer(const Config& config, DataSource source) : Trainer(config, std::move(source), true) {}
+Trainer::Trainer(const Config& config, DataSource source) : Trainer(config, std::move(source), true) {}
 
-template <class S>
-Trainer<S> Trainer<S>::resume(const std::string& path, DataSource source) {
+Trainer Trainer::resume(const std::string& path, DataSource source) {
   const Checkpoint checkpoint = Checkpoint::load(path);
   return resume(checkpoint, checkpoint.config(), std::move(source));
 }
 
-template <class S>
-Trainer<S> Trainer<S>::resume(const Checkpoint& checkpoint, const Config& requested, DataSource source) {
+Trainer Trainer::resume(const Checkpoint& checkpoint, const Config& requested, DataSource source) {
   if (source.tokenizer().fingerprint() != checkpoint.tokenizer()->fingerprint()) {
     throw ConfigError(
         fmt::format("{}: the run's {} tokenizer of {} tokens is not the {} tokenizer of {} tokens given now",
@@ -137,77 +81,49 @@ Trainer<S> Trainer<S>::resume(const Checkpoint& checkpoint, const Config& reques
   check_text(checkpoint, source);
   Trainer trainer(wanted, std::move(source), false);
   checkpoint.restore(trainer.model_.store());
-  checkpoint.restore(trainer.model_.store(), *trainer.optimizer_);
+  checkpoint.restore(trainer.model_.store(), trainer.optimizer());
   trainer.loop_ = checkpoint.loop();
   return trainer;
 }
 
-template <class S>
-Trainer<S> Trainer<S>::from_weights(const Checkpoint& checkpoint, const Config& config, DataSource source) {
+Trainer Trainer::from_weights(const Checkpoint& checkpoint, const Config& config, DataSource source) {
   Trainer trainer(config, std::move(source), false);
   checkpoint.restore(trainer.model_.store());
   return trainer;
 }
 
-template <class S>
-void Trainer<S>::require_whole() const {
-  if (!optimizer_) throw Error("trainer: it has been moved from");
+Update<float>& Trainer::whole_update() const {
+  if (!update_) throw Error("trainer: it has been moved from");
+  return *update_;
 }
 
-template <class S>
-bool Trainer<S>::done() const {
-  return is_done(config_, loop_);
+bool Trainer::done() const { return is_done(config_, loop_); }
+
+LossSum Trainer::make_gradients(GraphObserver<float>* observer) {
+  std::optional<Tape<float>::Watch> watch;
+  if (observer) watch.emplace(update_->tape(), *observer);
+  return update_->make_gradients(model_, [&](Index i) { return batches_.micro_batch(loop_.step, i); });
 }
 
-template <class S>
-void Trainer<S>::accumulate(Index micro_batch, LossSum& loss) {
-  const Index samples = config_.train.batch_size;
-  const Index first = (loop_.step * config_.train.accumulation + micro_batch) * samples;
-  windows_of(config_, source_).fill(first, inputs_, targets_);
-  tape_.reset();
-  LossOptions options;
-  options.divisor =
-      static_cast<Index>(targets_.size()) * config_.train.accumulation;  // every target of a window is valid
-  options.report = &loss;
-  const ForwardOptions<S> forward{true, static_cast<std::uint64_t>(config_.train.seed),
-                                  static_cast<std::uint64_t>(first)};
-  const Var<S> mean = model_.loss(tape_, {inputs_, samples}, targets_, options, forward);
-  if (!is_finite(mean.item())) loss.sum = static_cast<double>(mean.item());
-  tape_.backward(mean);
-}
-
-template <class S>
-void Trainer<S>::make_gradients(LossSum& loss, GraphObserver<S>* health) {
-  std::optional<typename Tape<S>::Watch> watch;
-  if (health) watch.emplace(tape_, *health);
-  model_.store().zero_gradients();
-  for (Index micro_batch = 0; micro_batch < config_.train.accumulation; ++micro_batch) accumulate(micro_batch, loss);
-  model_.store().fold_deferred();
-}
-
-template <class S>
-StepReport Trainer<S>::step() {
-  require_whole();
+StepReport Trainer::step() {
+  whole_update();
   const StepReport report = update();
   for (TrainObserver* observer : observers_) observer->on_step(report);
   return report;
 }
 
-template <class S>
-StepReport Trainer<S>::update() {
+StepReport Trainer::update() {
   const FloatEnvironment environment;
-  ParameterStore<S>& store = model_.store();
-  std::optional<Monitor<S>> health;
+  std::optional<HealthMonitor<float>> health;
   const Index health_every = config_.log.health_every;
-  if (health_every > 0 && (loop_.step + 1) % health_every == 0) health.emplace(store);
-  LossSum loss;
-  make_gradients(loss, health ? &*health : nullptr);
-  const double norm = gradient_norm(store), lr = schedule_.at(loop_.step);
+  if (health_every > 0 && (loop_.step + 1) % health_every == 0) health.emplace(model_.store());
+  const LossSum loss = make_gradients(health ? &*health : nullptr);
+  const double norm = update_->norm(model_), lr = learning_rate(config_, loop_.step);
   const std::string trouble = trouble_with(loss, norm);
   if (!trouble.empty() && !may_skip()) refuse_step(trouble);
   if (trouble.empty()) {
-    optimizer_->step(store, lr, clip_factor(norm, config_.optimizer.grad_clip));
-    loop_.updates = optimizer_->updates();
+    update_->apply(model_, lr, norm);
+    loop_.updates = update_->optimizer().updates();
     loop_.tokens += loss.targets;
     loop_.skipped_in_row = 0;
   } else {
@@ -221,37 +137,28 @@ StepReport Trainer<S>::update() {
   return report;
 }
 
-template <class S>
-bool Trainer<S>::may_skip() const {
+bool Trainer::may_skip() const {
   constexpr Index most_in_row = 3, most_in_all = 10;
   return config_.train.on_nonfinite == NonFinitePolicy::skip && loop_.skipped_in_row + 1 < most_in_row &&
          loop_.skipped + 1 < most_in_all;
 }
 
-// Does the step again, watching every operation. Nothing but gradients changes.
-template <class S>
-void Trainer<S>::refuse_step(const std::string& trouble) {
-  Tracer<S> tracer;
-  const typename Tape<S>::Watch watch(tape_, tracer);
-  model_.store().zero_gradients();
-  Index micro_batch = 0;
-  LossSum loss;
-  while (micro_batch < config_.train.accumulation && !tracer.origin()) accumulate(micro_batch++, loss);
-  std::vector<Index> windows;
-  const Index samples = config_.train.batch_size;
-  const TokenWindows order = windows_of(config_, source_);
-  for (Index i = 0; i < samples; ++i) {
-    windows.push_back(order.start((loop_.step * config_.train.accumulation + micro_batch - 1) * samples + i));
-  }
+// Repeats the step and observes every operation. Only gradients change.
+void Trainer::refuse_step(const std::string& trouble) {
+  NonFiniteTracer<float> tracer;
+  const Tape<float>::Watch watch(update_->tape(), tracer);
+  Index last = 0;
+  update_->make_gradients(
+      model_, [&](Index i) { return batches_.micro_batch(loop_.step, last = i); },
+      [&] { return tracer.origin() != nullptr; });
   std::string what = fmt::format("step {}: {}; the update has not been applied", loop_.step + 1, trouble);
   if (tracer.origin()) what += "; first seen in " + tracer.origin()->to_string();
   if (loop_.skipped > 0) what += fmt::format("; {} updates have been skipped before", loop_.skipped);
-  throw NonFiniteStep(what, loop_.step + 1, tracer.origin(), std::move(windows));
+  throw NonFiniteStep(what, loop_.step + 1, tracer.origin(), batches_.starts(loop_.step, last));
 }
 
-template <class S>
-EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
-  require_whole();
+EvaluationReport Trainer::evaluate(const EvaluationWatch& watch) {
+  whole_update();
   EvaluationReport report;
   report.step = loop_.step;
   const EvaluationWatch told = [&](Index done, Index total) {
@@ -267,21 +174,13 @@ EvaluationReport Trainer<S>::evaluate(const EvaluationWatch& watch) {
   return report;
 }
 
-template <class S>
-void Trainer<S>::save(const std::string& path, FileSystem* fs) {
-  require_whole();
-  save_checkpoint<S>(
-      fs, path,
-      {config_, source_.tokenizer(), loop_, model_.store(), *optimizer_, source_.fingerprint(), source_.token_count()});
+void Trainer::save(const std::string& path, FileSystem* fs) {
+  whole_update();
+  save_checkpoint<float>(fs, path,
+                         {config_, source_.tokenizer(), loop_, model_.store(), update_->optimizer(),
+                          source_.fingerprint(), source_.token_count()});
   const SaveReport report{loop_.step, path};
   for (TrainObserver* observer : observers_) observer->on_save(report);
 }
-
-template std::unique_ptr<Optimizer<float>> make_optimizer(const Config&, const ParameterStore<float>&);
-template std::unique_ptr<Optimizer<double>> make_optimizer(const Config&, const ParameterStore<double>&);
-template class Trainer<float>;
-// Steps alone: checkpoints and evaluation are float's.
-template Trainer<double>::Trainer(const Config&, DataSource);
-template StepReport Trainer<double>::step();
 
 }  // namespace handgrad

@@ -7,7 +7,9 @@
 
 #include "handgrad/core/errors.h"
 #include "handgrad/core/random.h"
-#include "handgrad/verify/gradient_check.h"
+#include "handgrad/verify/float_gradients.h"
+#include "handgrad/verify/tolerances.h"
+#include "verify/draws.h"
 
 namespace handgrad {
 
@@ -28,19 +30,18 @@ AddedGradient<S>::AddedGradient(ParameterStore<S>& store, std::uint64_t seed) : 
   }
   filled_ = found_;
   for (std::size_t n = 0; n < scales_.size(); ++n) {
-    // A gradient that is 0 but for rounding is measured by the largest of all, as everywhere.
-    scales_[n] = overall > 0.0 ? std::max(scales_[n], 1e-6 * overall) : 1.0;
+    scales_[n] = overall > 0.0 ? std::max(scales_[n], small_share * overall) : 1.0;
     const ParameterId id = static_cast<ParameterId>(n);
     const Parameter& p = store.parameter(id);
-    const Random random(seed, Stream::audit, 0x40000u + static_cast<std::uint32_t>(n));
+    const Random random(seed, Stream::audit, draw_number(Draw::added_gradient, n));
     for (Index i = 0; i < p.shape.size(); ++i) {
       const auto [one, other] = random.normals(static_cast<std::uint64_t>(i));
       S& to = gradients[p.offset + i];
       to = static_cast<S>(scales_[n] * one);
       filled_[static_cast<std::size_t>(p.offset + i)] = to;
-      if (store.defers(id)) {  // folding adds the second gradient to the first
-        store.deferred_gradient()[i] = static_cast<S>(scales_[n] * other);
-        filled_[static_cast<std::size_t>(p.offset + i)] += store.deferred_gradient()[i];
+      if (S* second = store.second_gradient(id)) {  // finish_gradients() adds it to the first
+        second[i] = static_cast<S>(scales_[n] * other);
+        filled_[static_cast<std::size_t>(p.offset + i)] += second[i];
       }
     }
   }
@@ -55,7 +56,7 @@ std::vector<typename AddedGradient<S>::Row> AddedGradient<S>::compare() const {
     for (Index i = 0; i < p.shape.size(); ++i) {
       const auto at = static_cast<std::size_t>(p.offset + i);
       const double gained = static_cast<double>(store_.gradients()[p.offset + i]) - static_cast<double>(filled_[at]);
-      if (raise_to(row.error, std::abs(gained - static_cast<double>(found_[at])) / scales_[n])) row.index = i;
+      if (keep_worst(row.error, std::abs(gained - static_cast<double>(found_[at])) / scales_[n])) row.index = i;
     }
     rows.push_back(row);
   }

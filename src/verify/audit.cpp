@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <mutex>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/core/parallel.h"
+#include "handgrad/core/random.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/nn/kv_cache.h"
+#include "handgrad/verify/added_gradient.h"
 #include "handgrad/verify/gradient_check.h"
+#include "verify/draws.h"
 
 namespace handgrad {
 
@@ -32,131 +32,106 @@ struct Batch {
   Index sequences;
 };
 
-// The same weights in any scalar: the float ones that training begins with.
+// The loss of a model on a batch, with the dropout masks of the first step. The weights are the float ones with which
+// training begins, in any scalar.
 template <class S>
-CausalLm<S> model_of(const ModelConfig& config, const CausalLm<float>& source) {
-  CausalLm<S> model(config);
-  const float* from = source.store().values();
-  std::transform(from, from + model.store().flat_size(), model.store().mutable_values(),
-                 [](float x) { return static_cast<S>(x); });
-  return model;
-}
+class ModelLoss final : public Subject<S> {
+ public:
+  ModelLoss(const ModelConfig& config, const CausalLm<float>& weights, const Batch& batch, std::uint64_t seed)
+      : model_(config), batch_(batch), seed_(seed) {
+    const float* from = weights.store().values();
+    std::transform(from, from + model_.store().flat_size(), model_.store().mutable_values(),
+                   [](float x) { return static_cast<S>(x); });
+  }
+  ParameterStore<S>& store() override { return model_.store(); }
+  // In float as training computes it. Else in at least three tiles of attention and of the head, the last one smaller:
+  // a sequence that fits one tile would leave the passes between tiles unproven.
+  Var<S> value(Tape<S>& tape) override {
+    if (tape.recording()) model_.allocate_gradients();
+    const Index time = std::ssize(batch_.tokens) / batch_.sequences;
+    const Index tile = std::is_same_v<S, float> ? 0 : time / 3 + 1;
+    return model_.loss(tape, {batch_.tokens, batch_.sequences}, batch_.targets, {.slab_rows = tile},
+                       {.training = true, .seed = seed_, .attention_tile = tile});
+  }
 
-// In float as it trains. Else attention and the head work in three tiles at least, the last of them smaller: a sequence
-// that fits one tile would leave what passes from tile to tile unproven.
-template <class S>
-Var<S> loss_on(const CausalLm<S>& model, Tape<S>& tape, const Batch& batch, std::uint64_t seed) {
-  const Index time = static_cast<Index>(batch.tokens.size()) / batch.sequences;
-  const Index tile = std::is_same_v<S, float> ? 0 : time / 3 + 1;
-  return model.loss(tape, {batch.tokens, batch.sequences}, batch.targets, {.slab_rows = tile},
-                    {.training = true, .seed = seed, .attention_tile = tile});
-}
-
-template <class S>
-S value_at(const CausalLm<S>& model, const Batch& batch, std::uint64_t seed) {
-  Tape<S> tape(false);
-  return loss_on(model, tape, batch, seed).item();
-}
-
-// Adds to the store's gradients; returns the loss. `observer` may watch.
-template <class S>
-S add_gradients(CausalLm<S>& model, const Batch& batch, std::uint64_t seed, GraphObserver<S>* observer = nullptr) {
-  Tape<S> tape;
-  if (observer) tape.observe(*observer);
-  const Var<S> loss = loss_on(model, tape, batch, seed);
-  tape.backward(loss);
-  model.store().fold_deferred();
-  return loss.item();
-}
-
-// Fills the store's gradients; returns the loss.
-template <class S>
-S differentiate(CausalLm<S>& model, const Batch& batch, std::uint64_t seed, GraphObserver<S>* observer = nullptr) {
-  model.store().allocate_gradients();
-  model.store().zero_gradients();
-  if (model.config().tie_embeddings) model.store().defer(model.embedding_parameter());
-  return add_gradients(model, batch, seed, observer);
-}
+ private:
+  CausalLm<S> model_;
+  Batch batch_;
+  std::uint64_t seed_;
+};
 
 class Audit {
  public:
   Audit(const ModelConfig& config, const Batch& batch, const AuditOptions& options)
-      : config_(config), batch_(batch), options_(options), weights_(config), exact_(config) {
+      : config_(config), batch_(batch), options_(options), weights_(config) {
     weights_.initialise(options.seed);
-    exact_ = model_of<double>(config, weights_);
-    differentiate(exact_, batch_, options_.seed);
+    exact_ = subject_of<double>(config_);
+    exact_loss_ = add_gradient(*exact_);
+    largest_ = largest_gradient(exact_->store());
   }
 
   AuditReport run() {
-    entries();
-    directions();
-    differences();
-    float_against_double();
-    attention_forms();
-    cache();
-    threads();
-    rules<double>("double", 1e-8);  // an assigned gradient is off by about 1
-    rules<float>("float", 1e-2);
+    check_entries();
+    check_directions();
+    check_differences();
+    compare_float_with_double();
+    compare_attention_forms();
+    compare_cached_logits();
+    compare_thread_counts();
+    check_rules<double>("double", 1e-8);  // an assigned gradient is off by about 1
+    check_rules<float>("float", 1e-2);
     return std::move(report_);
   }
 
  private:
-  // f(i, worker's own model) for i < count, on all threads: evaluations are many and small, so each has one thread.
+  template <class S>
+  std::unique_ptr<Subject<S>> subject_of(const ModelConfig& config) const {
+    return std::make_unique<ModelLoss<S>>(config, weights_, batch_, options_.seed);
+  }
+  template <class S>
+  SubjectFactory<S> factory() const {
+    return [this] { return subject_of<S>(config_); };
+  }
+  std::function<void(double)> progress(const char* what) const {
+    if (!options_.progress) return {};
+    return [this, what](double share) { options_.progress(what, share); };
+  }
+  // Evaluations are many and small: each runs on one thread.
   template <class S, class F>
-  void for_each_evaluation(const char* what, Index count, F&& f) {
-    const int workers = std::max(1, thread_count());
-    std::atomic<Index> next{0}, finished{0};
-    std::mutex speaking;
-    parallel_tiles(workers, [&](Index) {
-      CausalLm<S> model = model_of<S>(config_, weights_);
-      for (Index i = next++; i < count; i = next++) {
-        f(i, model);
-        const Index so_far = ++finished;
-        const std::lock_guard lock(speaking);
-        if (options_.progress) options_.progress(what, static_cast<double>(so_far) / static_cast<double>(count));
-      }
-    });
+  void for_each(const char* what, Index count, F f) {
+    for_each_evaluation<S>(factory<S>(), thread_count(), count, f, progress(what));
+  }
+  void add_row(const char* section, std::string name, double error, double limit, std::string where = "") {
+    report_.rows.push_back({section, std::move(name), error, limit, std::move(where)});
   }
 
-  void entries() {
-    GradientReport found;
-    const ParameterStore<double>& store = exact_.store();
-    found.measure(store);
-    for (const Parameter& p : store.parameters()) {
-      const Random draw(options_.seed, Stream::audit, static_cast<std::uint32_t>(&p - store.parameters().data()));
-      const Index wanted = options_.entries > 0 ? options_.entries : p.shape.size();
-      for (const Index i : detail::entries_to_check(p.shape.size(), wanted, draw)) {
-        found.entries.push_back({p.name, i, store.gradients()[p.offset + i]});
-      }
-    }
-    for_each_evaluation<Complex>("complex step", static_cast<Index>(found.entries.size()), [&](Index i, auto& model) {
-      GradientEntry& entry = found.entries[static_cast<std::size_t>(i)];
-      const Index at = model.store().find(entry.tensor)->offset + entry.index;
-      Complex* values = model.store().mutable_values();
-      const Complex x = values[at];
-      values[at] = {x.real(), step_size};
-      entry.complex_step = value_at(model, batch_, options_.seed).imag() / step_size;
-      entry.difference = entry.value;
-      values[at] = x;
-    });
-    found.judge();
-    for (const Parameter& p : store.parameters()) {
-      AuditRow row{"complex step", p.name, 0.0, 1e-10, ""};
+  void check_entries() {
+    const GradientReport found = check_gradients(
+        {factory<double>(), factory<Complex>()},
+        {.entries = options_.entries > 0 ? options_.entries : std::max<Index>(1, exact_->store().flat_size()),
+         .differences = false,
+         .seed = options_.seed,
+         .workers = thread_count(),
+         .progress = progress("complex step")});
+    for (const Parameter& p : exact_->store().parameters()) {
+      AuditRow row{"complex step", p.name, 0.0, model_tolerances.complex_step, ""};
       for (const GradientEntry& entry : found.entries) {
         if (entry.tensor != p.name) continue;
-        if (raise_to(row.error, entry.complex_error) || row.where.empty()) row.where = fmt::format("[{}]", entry.index);
+        if (keep_worst(row.error, entry.complex_error) || row.where.empty()) {
+          row.where = fmt::format("[{}]", entry.index);
+        }
       }
       report_.rows.push_back(row);
     }
   }
 
   // The derivative along random directions over all parameters, each of unit length in every tensor.
-  void directions() {
-    const ParameterStore<double>& store = exact_.store();
+  void check_directions() {
+    const ParameterStore<double>& store = exact_->store();
     std::vector<double> errors(static_cast<std::size_t>(options_.directions));
-    for_each_evaluation<Complex>("directions", options_.directions, [&](Index n, auto& model) {
-      const Random random(options_.seed, Stream::audit, 0x10000u + static_cast<std::uint32_t>(n));
-      Complex* values = model.store().mutable_values();
+    for_each<Complex>("directions", options_.directions, [&](Index n, Subject<Complex>& subject) {
+      const Random random(options_.seed, Stream::audit, draw_number(Draw::direction, static_cast<std::uint64_t>(n)));
+      Complex* values = subject.store().mutable_values();
       double expected = 0.0, size = 0.0;
       for (const Parameter& p : store.parameters()) {
         const double length = std::sqrt(static_cast<double>(p.shape.size()));
@@ -168,171 +143,138 @@ class Audit {
           values[i] = {values[i].real(), step_size * d};
         }
       }
-      const double found = value_at(model, batch_, options_.seed).imag() / step_size;
-      errors[static_cast<std::size_t>(n)] = std::abs(found - expected) / std::max(size, 1e-300);
+      const double found = evaluate(subject)[0].imag() / step_size;
+      errors[n] = std::abs(found - expected) / std::max(size, 1e-300);
       for (Index i = 0; i < store.flat_size(); ++i) values[i] = values[i].real();
     });
     AuditRow row{"complex step", fmt::format("{} directions over all", options_.directions), 0.0, 1e-12, ""};
     for (std::size_t n = 0; n < errors.size(); ++n) {
-      if (raise_to(row.error, errors[n])) row.where = fmt::format("direction {}", n);
+      if (keep_worst(row.error, errors[n])) row.where = fmt::format("direction {}", n);
     }
     report_.rows.push_back(row);
   }
 
   // Central differences along one direction of one tensor, in S; the relative error against the backward pass.
   template <class S>
-  double difference_error(CausalLm<S>& model, const Parameter& p, double h) const {
-    const Random random(options_.seed, Stream::audit, 0x20000u + static_cast<std::uint32_t>(p.offset));
-    S* values = model.store().mutable_values();
-    const std::vector<S> before(values + p.offset, values + p.offset + p.shape.size());
+  double difference_error(Subject<S>& subject, const Parameter& p, double h) const {
+    const Random random(options_.seed, Stream::audit,
+                        draw_number(Draw::tensor_direction, static_cast<std::uint64_t>(p.offset)));
+    const Index n = p.shape.size();
+    const double* gradient = exact_->store().gradients() + p.offset;
+    S* values = subject.store().mutable_values() + p.offset;
+    const std::vector<S> before(values, values + n);
     std::vector<double> direction;
-    double length = 0.0, expected = 0.0;
-    for (Index i = 0; i < p.shape.size(); ++i) {
+    double length = 0.0, expected = 0.0, size = 0.0;
+    for (Index i = 0; i < n; ++i) {
       direction.push_back(random.normal(static_cast<std::uint64_t>(i)));
       length += direction.back() * direction.back();
     }
+    for (Index i = 0; i < n; ++i) {
+      direction[i] /= std::sqrt(length);
+      expected += gradient[i] * direction[i];
+      size += gradient[i] * gradient[i];
+    }
     const auto shifted = [&](double by) {
-      for (Index i = 0; i < p.shape.size(); ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        values[p.offset + i] = static_cast<S>(static_cast<double>(before[at]) + by * direction[at]);
-      }
-      return static_cast<double>(value_at(model, batch_, options_.seed));
+      for (Index i = 0; i < n; ++i) values[i] = static_cast<S>(static_cast<double>(before[i]) + by * direction[i]);
+      return static_cast<double>(evaluate(subject)[0]);
     };
-    double size = 0.0;
-    for (Index i = 0; i < p.shape.size(); ++i) {
-      double& d = direction[static_cast<std::size_t>(i)];
-      d /= std::sqrt(length);
-      const double g = exact_.store().gradients()[p.offset + i];
-      expected += g * d;
-      size += g * g;
-    }
     const double found = (shifted(h) - shifted(-h)) / (2.0 * h);
-    std::copy(before.begin(), before.end(), values + p.offset);
-    // Of the gradient's length over sqrt(n), what a random direction sees of it: a scale that no chance makes small. A
-    // tensor whose gradient is 0 but for rounding is measured by the largest of all, as it is everywhere.
-    const double seen = std::sqrt(size / static_cast<double>(p.shape.size()));
-    return std::abs(found - expected) / std::max({seen, 1e-6 * largest_gradient(), 1e-300});
+    std::copy(before.begin(), before.end(), values);
+    // The gradient's length over sqrt(n) is the expected size of a random direction's derivative; the derivative itself
+    // may be small by chance.
+    const double seen = std::sqrt(size / static_cast<double>(n));
+    return std::abs(found - expected) / std::max({seen, small_share * largest_, 1e-300});
   }
 
-  double largest_gradient() const {
-    const ParameterStore<double>& store = exact_.store();
-    double largest = 0.0;
-    for (Index i = 0; i < store.flat_size(); ++i) raise_to(largest, std::abs(store.gradients()[i]));
-    return largest;
+  // The smallest error over the steps 1e-1 to 1e-9.
+  template <class S>
+  AuditRow best_difference(Subject<S>& subject, const Parameter& p) const {
+    AuditRow row{"finite differences", p.name, 0.0, 1e-4, ""};
+    for (int decade = 1; decade <= 9; ++decade) {
+      const double error = difference_error(subject, p, std::pow(10.0, -decade));
+      if (row.where.empty() || error < row.error) row.error = error, row.where = fmt::format("h = 1e-{}", decade);
+    }
+    return row;
   }
 
-  void differences() {
-    const auto& parameters = exact_.store().parameters();
+  void check_differences() {
+    const auto& parameters = exact_->store().parameters();
     std::vector<AuditRow> rows(parameters.size());
+    for_each<double>("finite differences", std::ssize(rows),
+                     [&](Index i, Subject<double>& subject) { rows[i] = best_difference(subject, parameters[i]); });
     std::vector<double> in_float(parameters.size());
-    const auto best_of = [&](auto& model, const Parameter& p, AuditRow& row) {
-      for (int decade = 1; decade <= 9; ++decade) {
-        const double h = std::pow(10.0, -decade), error = difference_error(model, p, h);
-        if (row.where.empty() || error < row.error) row.error = error, row.where = fmt::format("h = 1e-{}", decade);
-      }
-    };
-    for_each_evaluation<double>("finite differences", static_cast<Index>(parameters.size()), [&](Index i, auto& model) {
-      const auto at = static_cast<std::size_t>(i);
-      rows[at] = {"finite differences", parameters[at].name, 0.0, 1e-4, ""};
-      best_of(model, parameters[at], rows[at]);
+    for_each<float>("finite differences in float", std::ssize(rows), [&](Index i, Subject<float>& subject) {
+      in_float[i] = best_difference(subject, parameters[i]).error;
     });
-    double worst_in_float = 0.0;
-    for_each_evaluation<float>("finite differences in float", static_cast<Index>(parameters.size()),
-                               [&](Index i, auto& model) {
-                                 AuditRow row;
-                                 best_of(model, parameters[static_cast<std::size_t>(i)], row);
-                                 in_float[static_cast<std::size_t>(i)] = row.error;
-                               });
-    for (const double error : in_float) raise_to(worst_in_float, error);
     report_.rows.insert(report_.rows.end(), rows.begin(), rows.end());
-    report_.rows.push_back(
-        {"finite differences", "(in float, for comparison: no proof)", worst_in_float, HUGE_VAL, "best step"});
+    double worst_in_float = 0.0;
+    for (const double error : in_float) keep_worst(worst_in_float, error);
+    add_row("finite differences", "(in float, for comparison: no proof)", worst_in_float, HUGE_VAL, "best step");
   }
 
-  void float_against_double() {
-    CausalLm<float> model = model_of<float>(config_, weights_);
-    const double loss = static_cast<double>(differentiate(model, batch_, options_.seed));
-    const double exact_loss = value_at(exact_, batch_, options_.seed);
-    report_.rows.push_back(
-        {"float against double", "loss", std::abs(loss - exact_loss) / std::max(exact_loss, 1e-6), 1e-6, ""});
-    const double largest = largest_gradient();
-    for (const Parameter& p : exact_.store().parameters()) {
-      double error = 0.0, size = 0.0;
-      for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
-        const double g = exact_.store().gradients()[i], d = static_cast<double>(model.store().gradients()[i]) - g;
-        error += d * d;
-        size += g * g;
-      }
-      // Ten times that of gradient_check.h: what is 0 in double may be a rounding of larger terms in float.
-      const double floor = 1e-5 * largest * std::sqrt(static_cast<double>(p.shape.size()));
-      report_.rows.push_back({"float against double", p.name,
-                              std::sqrt(error) / std::max({std::sqrt(size), floor, 1e-300}), 2e-5, "relative L2"});
+  void compare_float_with_double() {
+    const auto subject = subject_of<float>(config_);
+    const double loss = add_gradient(*subject);
+    add_row("float against double", "loss", std::abs(loss - exact_loss_) / std::max(exact_loss_, 1e-6), 1e-6);
+    for (const auto& [tensor, error] : float_gradient_errors(subject->store(), exact_->store())) {
+      add_row("float against double", tensor, error, model_tolerances.in_float, "relative L2");
     }
   }
 
-  void attention_forms() {
+  void compare_attention_forms() {
     ModelConfig other = config_;
     other.attention = config_.attention == AttentionKind::tiled ? AttentionKind::explicit_form : AttentionKind::tiled;
-    CausalLm<double> model = model_of<double>(other, weights_);
-    differentiate(model, batch_, options_.seed);
-    double worst = 0.0, largest = 0.0;
-    for (Index i = 0; i < model.store().flat_size(); ++i) {
-      raise_to(worst, std::abs(model.store().gradients()[i] - exact_.store().gradients()[i]));
-      largest = std::max(largest, std::abs(exact_.store().gradients()[i]));
+    const auto subject = subject_of<double>(other);
+    add_gradient(*subject);
+    double worst = 0.0;
+    for (Index i = 0; i < subject->store().flat_size(); ++i) {
+      keep_worst(worst, std::abs(subject->store().gradients()[i] - exact_->store().gradients()[i]));
     }
-    report_.rows.push_back(
-        {"paths", "explicit = tiled attention, gradients", worst / std::max(largest, 1e-300), 1e-12, ""});
+    add_row("paths", "explicit = tiled attention, gradients", worst / std::max(largest_, 1e-300), 1e-12);
   }
 
-  void cache() {
-    const Index length = static_cast<Index>(batch_.tokens.size()) / batch_.sequences;
-    const auto sequence = batch_.tokens.first(static_cast<std::size_t>(length));
+  void compare_cached_logits() {
+    const Index length = std::ssize(batch_.tokens) / batch_.sequences;
     Tape<float> tape(false);
-    const Var<float> whole = weights_.logits(tape, {sequence});
+    const Var<float> whole = weights_.logits(tape, {batch_.tokens.subspan(0, length)});
     KvCache<float> cache(config_);
     double worst = 0.0;
     for (Index t = 0; t < length; ++t) {
-      const Var<float> one =
-          weights_.logits(tape, {sequence.subspan(static_cast<std::size_t>(t), 1)}, {.cache = &cache});
+      const Var<float> one = weights_.logits(tape, {batch_.tokens.subspan(t, 1)}, {.cache = &cache});
+      const float *cached = one.view().data, *uncached = whole.view().data + t * config_.vocab_size;
       for (Index v = 0; v < config_.vocab_size; ++v) {
-        raise_to(worst,
-                 std::abs(static_cast<double>(one.view().data[v] - whole.view().data[t * config_.vocab_size + v])));
+        keep_worst(worst, std::abs(static_cast<double>(cached[v] - uncached[v])));
       }
     }
-    report_.rows.push_back({"paths", "cached = uncached logits", worst, 1e-5, ""});
+    add_row("paths", "cached = uncached logits", worst, 1e-5);
   }
 
-  void threads() {
+  void compare_thread_counts() {
     std::vector<float> first;
     double different = 0.0;
     for (const int count : {1, 2, 3, 7}) {
       const ThreadScope scope(count);
-      CausalLm<float> model = model_of<float>(config_, weights_);
-      differentiate(model, batch_, options_.seed);
-      const float* gradients = model.store().gradients();
-      if (first.empty()) first.assign(gradients, gradients + model.store().flat_size());
+      const auto subject = subject_of<float>(config_);
+      add_gradient(*subject);
+      const float* gradients = subject->store().gradients();
+      if (first.empty()) first.assign(gradients, gradients + subject->store().flat_size());
       if (std::memcmp(first.data(), gradients, first.size() * sizeof(float)) != 0) different += 1.0;
     }
-    report_.rows.push_back({"paths", "bits for 1, 2, 3 and 7 threads", different, 0.0, ""});
+    add_row("paths", "bits for 1, 2, 3 and 7 threads", different, 0.0);
   }
 
-  // What no derivative shows: gradients are added to the existing ones, and what is only read keeps its bits.
+  // The rules that no derivative shows: gradients are added to the existing ones, and operands keep their bits.
   template <class S>
-  void rules(const char* scalar, double limit) {
-    CausalLm<S> model = model_of<S>(config_, weights_);
-    OperandWatch<S> watch(model.store());
-    differentiate(model, batch_, options_.seed, &watch);
-    AuditRow kept{"rules", fmt::format("operands keep their bits, {}", scalar), 0.0, 0.0, ""};
-    for (const std::string& violation : watch.violations()) {
-      kept.error += 1.0;
-      if (kept.where.empty()) kept.where = violation;
-    }
-    report_.rows.push_back(kept);
-    const AddedGradient<S> proof(model.store(), options_.seed);
-    add_gradients(model, batch_, options_.seed);
+  void check_rules(const char* scalar, double limit) {
+    const auto subject = subject_of<S>(config_);
+    const std::vector<std::string> changed = watched_gradient(*subject);
+    add_row("rules", fmt::format("operands keep their bits, {}", scalar), static_cast<double>(changed.size()), 0.0,
+            changed.empty() ? "" : changed.front());
+    const AddedGradient<S> proof(subject->store(), options_.seed);
+    add_gradient(*subject);
     AuditRow added{"rules", fmt::format("gradients are added, {}", scalar), 0.0, limit, ""};
     for (const auto& row : proof.compare()) {
-      if (raise_to(added.error, row.error)) added.where = fmt::format("{}[{}]", row.tensor, row.index);
+      if (keep_worst(added.error, row.error)) added.where = fmt::format("{}[{}]", row.tensor, row.index);
     }
     report_.rows.push_back(added);
   }
@@ -341,7 +283,8 @@ class Audit {
   Batch batch_;
   AuditOptions options_;
   CausalLm<float> weights_;
-  CausalLm<double> exact_;
+  std::unique_ptr<Subject<double>> exact_;
+  double exact_loss_ = 0.0, largest_ = 0.0;
   AuditReport report_;
 };
 
@@ -352,7 +295,7 @@ AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> toke
   if (batch < 1 || tokens.empty() || tokens.size() % static_cast<std::size_t>(batch) != 0 ||
       targets.size() != tokens.size()) {
     throw ShapeError(
-        fmt::format("audit: a batch of whole sequences with a target a token is needed, got {} sequences, {} "
+        fmt::format("audit: a batch of whole sequences with one target per token is needed, got {} sequences, {} "
                     "tokens and {} targets",
                     batch, tokens.size(), targets.size()));
   }

@@ -188,12 +188,13 @@ double attention_distance(float q, const std::vector<float>& keys, const std::ve
 struct Case {
   const char* name;
   double limit;
-  std::function<double(double)> distance;  // of a magnitude
+  const std::vector<double>& magnitudes;
+  std::function<double(double)> distance;  // as a function of the magnitude
 };
 
-AuditRow worst_over(const Case& c, const std::vector<double>& magnitudes) {
+AuditRow worst_over(const Case& c) {
   AuditRow row{"stability", c.name, 0.0, c.limit, ""};
-  for (const double magnitude : magnitudes) {
+  for (const double magnitude : c.magnitudes) {
     const double distance = c.distance(magnitude);
     if (!(distance <= row.error) || row.where.empty()) {
       row.error = distance;
@@ -213,57 +214,55 @@ AuditReport audit_stability() {
   const std::vector<double> activations{0.0, 1e-45, 1e-40, 1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1.0, 1e3, 1e10, 1e20, 1e30};
   const std::vector<double> roots{0.0, 1e-30, 1e-10, 1.0, 3.0, 10.0, 1e3, 1e10, 1e19};
   const std::vector<Case> cases{
-      {"softmax, spread logits", 2e-6,
+      {"softmax, spread logits", 2e-6, logits,
        [&](double a) {
          return softmax_distance({f(a), f(-a), f(a / 2), 0.0f, f(-a / 3)});
        }},
-      {"softmax, equal logits", 1e-6,
+      {"softmax, equal logits", 1e-6, logits,
        [&](double a) {
          return softmax_distance({f(a), f(a), f(a), f(a)});
        }},
-      {"softmax, masked rows", 1e-6, [&](double) { return softmax_distance(std::vector<float>(4, -HUGE_VALF)); }},
-      {"loss, likely target", 2e-6,
+      {"softmax, masked rows", 1e-6, logits,
+       [&](double) { return softmax_distance(std::vector<float>(4, -HUGE_VALF)); }},
+      {"loss, likely target", 2e-6, logits,
        [&](double a) {
          return loss_distance({f(a), f(-a), f(a / 2), 0.0f}, 0);
        }},
-      {"loss, unlikely target", 2e-6,
+      {"loss, unlikely target", 2e-6, logits,
        [&](double a) {
          return loss_distance({f(a), f(-a), f(a / 2), 0.0f}, 1);
        }},
-      {"loss, equal logits", 1e-6,
+      {"loss, equal logits", 1e-6, logits,
        [&](double a) {
          return loss_distance({f(a), f(a)}, 0);
        }},
-      {"layer norm, spread", 5e-6,
+      {"layer norm, spread", 5e-6, activations,
        [&](double a) {
          return norm_distance({f(a), f(-a), f(a / 2), f(a / 3), f(-a / 7)}, false);
        }},
-      {"layer norm, constant row", 1e-6, [&](double a) { return norm_distance(std::vector<float>(8, f(a)), false); }},
-      {"rms norm, spread", 5e-6,
+      {"layer norm, constant row", 1e-6, activations,
+       [&](double a) { return norm_distance(std::vector<float>(8, f(a)), false); }},
+      {"rms norm, spread", 5e-6, activations,
        [&](double a) {
          return norm_distance({f(a), f(-a), f(a / 2), f(a / 3), f(-a / 7)}, true);
        }},
-      {"rms norm, constant row", 5e-6, [&](double a) { return norm_distance(std::vector<float>(8, f(a)), true); }},
-      {"attention, scores up to 3e38", 2e-5,
+      {"rms norm, constant row", 5e-6, activations,
+       [&](double a) { return norm_distance(std::vector<float>(8, f(a)), true); }},
+      {"attention, scores up to 3e38", 2e-5, roots,
        [&](double a) {
          return attention_distance(f(a), {f(a), f(-a), f(a / 2), f(a / 4), f(a)}, {1, 1, 1, 1, 1});
        }},
-      {"attention, some keys hidden", 2e-5,
+      {"attention, some keys hidden", 2e-5, roots,
        [&](double a) {
          return attention_distance(f(a), {f(a), f(a / 2), f(-a), f(a / 3)}, {0, 1, 0, 1});
        }},
-      {"attention, nothing visible", 1e-6,
+      {"attention, nothing visible", 1e-6, roots,
        [&](double a) {
          return attention_distance(f(a), {f(a), f(-a), f(a)}, {0, 0, 0});
        }},
   };
   AuditReport report;
-  for (const Case& c : cases) {
-    const std::string name = c.name;
-    report.rows.push_back(worst_over(c, name.find("norm") != std::string::npos        ? activations
-                                        : name.find("attention") != std::string::npos ? roots
-                                                                                      : logits));
-  }
+  for (const Case& c : cases) report.rows.push_back(worst_over(c));
   return report;
 }
 

@@ -133,45 +133,45 @@ TEST(Backward, parameters_add_to_the_gradients_of_their_store) {
   EXPECT_EQ(store.gradients()[0], 0.0);
 }
 
-TEST(Backward, a_deferred_use_is_summed_on_its_own_until_it_is_folded) {
+TEST(Backward, a_second_use_is_summed_apart_until_the_gradients_are_finished) {
   ParameterStore<double> store;
   const ParameterId other = store.add("other", Shape{3}), w = store.add("w", Shape{2});
   store.allocate();
   store.allocate_gradients();
-  store.defer(w);
-  EXPECT_TRUE(store.defers(w));
-  EXPECT_FALSE(store.defers(other));
+  store.add_second_gradient(w);
+  EXPECT_NE(store.second_gradient(w), nullptr);
+  EXPECT_EQ(store.second_gradient(other), nullptr);
   const double* own = store.gradients() + store.parameter(w).offset;
   for (int step = 1; step <= 2; ++step) {
     Tape<double> tape;
-    const auto late = scale(tape.deferred_parameter(store, w), 5.0);
-    tape.backward(add(add(sum(tape.parameter(store, w)), sum(late)), sum(tape.deferred_parameter(store, other))));
+    const auto late = scale(tape.parameter_second_use(store, w), 5.0);
+    tape.backward(add(add(sum(tape.parameter(store, w)), sum(late)), sum(tape.parameter_second_use(store, other))));
     EXPECT_EQ(own[0], step * 1.0);
-    EXPECT_EQ(store.deferred_gradient()[0], step * 5.0);
-    EXPECT_EQ(store.gradients()[store.parameter(other).offset], step * 1.0);  // not deferred
+    EXPECT_EQ(store.second_gradient(w)[0], step * 5.0);
+    EXPECT_EQ(store.gradients()[store.parameter(other).offset], step * 1.0);  // has no second gradient
   }
-  store.fold_deferred();
+  store.finish_gradients();
   EXPECT_EQ(own[1], 12.0);
   EXPECT_EQ(own[0], 12.0);
-  EXPECT_EQ(store.deferred_gradient()[1], 0.0);
+  EXPECT_EQ(store.second_gradient(w)[1], 0.0);
   store.zero_gradients();
   EXPECT_EQ(own[1], 0.0);
 }
 
-// A deferred gradient is larger than the tile in which it is filled.
+// A second gradient is larger than the tile in which it is filled.
 TEST(Backward, zeroed_gradients_are_zero_everywhere) {
   ParameterStore<double> store;
   const Index size = 3 * elementwise_tile + 5;
   const ParameterId w = store.add("w", Shape{size});
   store.allocate();
   store.allocate_gradients();
-  store.defer(w);
+  store.add_second_gradient(w);
   std::fill(store.gradients(), store.gradients() + size, 1.0);
-  std::fill(store.deferred_gradient(), store.deferred_gradient() + size, 2.0);
+  std::fill(store.second_gradient(w), store.second_gradient(w) + size, 2.0);
   store.zero_gradients();
   for (Index i = 0; i < size; ++i) {
     ASSERT_EQ(store.gradients()[i], 0.0) << i;
-    ASSERT_EQ(store.deferred_gradient()[i], 0.0) << i;
+    ASSERT_EQ(store.second_gradient(w)[i], 0.0) << i;
   }
 }
 

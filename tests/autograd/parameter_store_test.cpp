@@ -30,9 +30,9 @@ TEST(ParameterStore, slices_are_aligned_and_gaps_are_zero) {
 
 TEST(ParameterStore, decay_is_for_two_axes_and_more) {
   ParameterStore<double> store;
-  EXPECT_FALSE(store.parameter(store.add("bias", Shape{3})).decay);
-  EXPECT_TRUE(store.parameter(store.add("weight", Shape{3, 1})).decay);
-  EXPECT_FALSE(store.parameter(store.add("scalar", Shape{})).decay);
+  EXPECT_FALSE(store.parameter(store.add("bias", Shape{3})).decays());
+  EXPECT_TRUE(store.parameter(store.add("weight", Shape{3, 1})).decays());
+  EXPECT_FALSE(store.parameter(store.add("scalar", Shape{})).decays());
 }
 
 TEST(ParameterStore, names_are_unique_and_found) {

@@ -26,7 +26,7 @@ using test::tiny_source;
 struct Saved {
   TemporaryFolder folder;
   Config config;
-  Trainer<float> trainer;
+  Trainer trainer;
   std::string path = folder / "step-00000005.h5";
 
   explicit Saved(const Config& c = tiny_config()) : config(c), trainer(c, tiny_source(c)) {
@@ -105,7 +105,7 @@ std::string refusal(const std::function<void(CheckpointEditor&)>& edit) {
   const std::string message = message_of<CheckpointError>([&] {
     const Checkpoint checkpoint = Checkpoint::load(saved.path);
     checkpoint.model<float>();
-    Trainer<float>::resume(checkpoint, checkpoint.config(), tiny_source(saved.config));
+    Trainer::resume(checkpoint, checkpoint.config(), tiny_source(saved.config));
   });
   EXPECT_EQ(message.find('\n'), std::string::npos);
   const std::size_t at = message.find("cannot load " + saved.path + ": ");

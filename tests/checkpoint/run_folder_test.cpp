@@ -24,7 +24,7 @@ class RunFolder : public test::OneThread {
   void SetUp() override {
     Config config = test::tiny_config();
     config.checkpoint.every = 1, config.checkpoint.keep = 3, config.eval.every = 100, config.train.steps = 100;
-    TrainingRun run(Trainer<float>(config, test::tiny_source(config)), path());
+    TrainingRun run(Trainer(config, test::tiny_source(config)), path());
     for (int i = 0; i < 5; ++i) run.advance();
   }
   std::string path() const { return folder_ / "run"; }
@@ -79,7 +79,7 @@ TEST_F(RunFolder, training_on_deletes_and_replaces_none_of_them) {
   files::create_directory(in("step-00000007.h5"));
   const FoundCheckpoint found = find_checkpoint(path());
   const Config config = found.checkpoint.config();
-  TrainingRun run(Trainer<float>::resume(found.checkpoint, config, test::tiny_source(config)), path());
+  TrainingRun run(Trainer::resume(found.checkpoint, config, test::tiny_source(config)), path());
   EXPECT_EQ(run.set_aside().size(), 3u);
   for (int i = 0; i < 5; ++i) run.advance();
   EXPECT_EQ(find_checkpoint(path()).checkpoint.loop().step, 10);

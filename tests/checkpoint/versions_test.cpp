@@ -83,7 +83,7 @@ TEST_F(EarlierVersions, write_as_they_did) {
 
 TEST_F(EarlierVersions, resume_and_learn_as_they_did) {
   for_each_checkpoint([](const Fixture& f) {
-    auto trainer = Trainer<float>::resume(f.checkpoint, f.config(), f.source());
+    auto trainer = Trainer::resume(f.checkpoint, f.config(), f.source());
     const Index first = trainer.loop().step;
     EXPECT_GT(first, 0);
     std::istringstream rows(f.other(".rows.jsonl"));

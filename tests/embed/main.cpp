@@ -13,7 +13,7 @@ int main() {
   config.model.n_layers = 1, config.model.n_heads = 2, config.model.d_model = 32, config.model.context = 16;
   config.train.steps = 150, config.schedule.warmup_steps = 10;
   config.optimizer.lr = 1e-2;
-  handgrad::Trainer<float> trainer(config, handgrad::DataSource::from_text(config, text));
+  handgrad::Trainer trainer(config, handgrad::DataSource::from_text(config, text));
   double loss = 0.0;
   while (!trainer.done()) loss = trainer.step().loss;
   trainer.save("model.h5");

@@ -8,6 +8,7 @@
 #include "handgrad/ops/mul.h"
 #include "handgrad/ops/relu.h"
 #include "handgrad/ops/sum.h"
+#include "handgrad/optim/optimizer.h"
 #include "misuse/refusal.h"
 
 namespace handgrad::misuse {
@@ -41,21 +42,24 @@ TEST(Misuse, parameter_store_before_its_time) {
   EXPECT_REFUSED(Error, "parameter w: the name is taken", store.add("w", {3}));
   EXPECT_REFUSED(RangeError, "got id -1", store.parameter(-1));
   EXPECT_REFUSED(RangeError, "got id 1", store.parameter(1));
-  EXPECT_REFUSED(RangeError, "got id 1", store.defer(1));
+  EXPECT_REFUSED(RangeError, "got id 1", store.add_second_gradient(1));
   EXPECT_REFUSED(Error, "parameter w: its store has no memory yet; call allocate()", store.value(store.parameter(w)));
   EXPECT_REFUSED(Error, "call allocate()", store.gradient(store.parameter(w)));
   store.zero_gradients();
-  store.fold_deferred();
+  store.finish_gradients();
   store.allocate();
   EXPECT_REFUSED(Error, "parameter w: its store has no gradients", store.gradient(store.parameter(w)));
   EXPECT_REFUSED(Error, "allocate() is called once", store.allocate());
   EXPECT_REFUSED(Error, "parameter v: the store has been allocated", store.add("v", {2}));
-  EXPECT_REFUSED(Error, "parameter far: it belongs to another store", store.value({"far", {2}, 1000, false}));
-  EXPECT_REFUSED(Error, "belongs to another store", store.value({"large", {1000}, 0, false}));
-  EXPECT_REFUSED(Error, "belongs to another store", store.value({"negative", {1}, -5, false}));
+  EXPECT_REFUSED(Error, "parameter far: it belongs to another store",
+                 store.value({"far", {2}, ParameterRole::bias, 1000}));
+  EXPECT_REFUSED(Error, "belongs to another store", store.value({"large", {1000}, ParameterRole::bias, 0}));
+  EXPECT_REFUSED(Error, "belongs to another store", store.value({"negative", {1}, ParameterRole::bias, -5}));
   EXPECT_EQ(store.find(""), nullptr);
-  store.defer(w);
-  store.fold_deferred();  // without gradients there is nothing to fold
+  store.add_second_gradient(w);
+  store.finish_gradients();  // without gradients there is nothing to add
+  EXPECT_REFUSED(ShapeError, "parameter m: a table or a matrix has two axes or more, got (3)",
+                 (ParameterStore<float>().add("m", {3}, ParameterRole::matrix)));
 }
 
 TEST(Misuse, parameter_store_that_is_empty_or_moved_from) {
@@ -77,15 +81,33 @@ TEST(Misuse, parameter_store_that_is_empty_or_moved_from) {
   EXPECT_EQ(taken.value(taken.parameter(0)).shape, Shape{2});
 }
 
+// A forgotten finish_gradients() would change bits silently.
+TEST(Misuse, unfinished_gradients) {
+  ParameterStore<float> store;
+  const ParameterId w = store.add("w", {1});
+  store.allocate();
+  store.allocate_gradients();
+  store.add_second_gradient(w);
+  AdamW<float> optimizer(store, {});
+  Tape<float> tape;
+  tape.backward(tape.parameter_second_use(store, w));
+  const auto words = "parameter w: its second gradient has not been added; call finish_gradients()";
+  EXPECT_REFUSED(Error, words, gradient_norm(store));
+  EXPECT_REFUSED(Error, words, optimizer.step(store, 0.1, 1.0));
+  store.finish_gradients();
+  EXPECT_EQ(gradient_norm(store), 1.0);
+  optimizer.step(store, 0.1, 1.0);
+}
+
 TEST(Misuse, tape_and_parameters) {
   ParameterStore<float> store;
   store.add("w", {1});
   Tape<float> tape;
   EXPECT_REFUSED(Error, "parameter w: its store has no memory yet; call allocate()", tape.parameter(store, 0));
-  EXPECT_REFUSED(Error, "call allocate()", tape.deferred_parameter(store, 0));
+  EXPECT_REFUSED(Error, "call allocate()", tape.parameter_second_use(store, 0));
   store.allocate();
   EXPECT_REFUSED(RangeError, "there are 1 parameters, got id 7", tape.parameter(store, 7));
-  EXPECT_REFUSED(RangeError, "got id -1", tape.deferred_parameter(store, -1));
+  EXPECT_REFUSED(RangeError, "got id -1", tape.parameter_second_use(store, -1));
   const Var<float> w = tape.parameter(store, 0);
   EXPECT_REFUSED(Error, "allocate_gradients() came before the forward pass", tape.backward(w));
   EXPECT_REFUSED(Error, "gradient: there is none", w.gradient());

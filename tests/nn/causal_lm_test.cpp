@@ -12,6 +12,7 @@
 #include "handgrad/core/parallel.h"
 #include "handgrad/nn/kv_cache.h"
 #include "handgrad/verify/gradient_check.h"
+#include "support/gradient_test.h"
 
 // Whole models: gradients of every parameter tensor, causality, the cache, both attentions, splits of a batch.
 
@@ -65,72 +66,52 @@ CausalLm<S> model_of(const ModelConfig& m) {
 }
 
 template <class S>
-S loss_of(const CausalLm<S>& model, bool training, Tape<S>& tape) {
+Var<S> loss_on(const CausalLm<S>& model, bool training, Tape<S>& tape) {
   const auto in = tokens(18, 1);
   auto targets = tokens(18, 2);
   targets[4] = -100;
-  const Var<S> loss = model.loss(tape, {in, 2}, targets, {}, {.training = training, .seed = 5, .first_sample = 7});
-  const S value = loss.item();
-  if constexpr (!is_complex_v<S>) {
-    if (tape.recording()) tape.backward(loss);
-  }
-  return value;
+  return model.loss(tape, {in, 2}, targets, {}, {.training = training, .seed = 5, .first_sample = 7});
 }
+
+// The loss; a tape that records also adds its gradient.
+template <class S>
+S loss_of(const CausalLm<S>& model, bool training, Tape<S>& tape) {
+  const Var<S> loss = loss_on(model, training, tape);
+  if (tape.recording()) tape.backward(loss);
+  return loss.item();
+}
+
+// The loss of a model as a function under test.
+template <class S>
+class ModelLoss final : public Subject<S> {
+ public:
+  explicit ModelLoss(const ModelConfig& m) : model_(model_of<S>(m)), training_(m.dropout > 0.0) {}
+  ParameterStore<S>& store() override { return model_.store(); }
+  Var<S> value(Tape<S>& tape) override {
+    if (tape.recording()) model_.allocate_gradients();
+    return loss_on(model_, training_, tape);
+  }
+
+ private:
+  CausalLm<S> model_;
+  bool training_;
+};
 
 void check_model(const ModelConfig& m) {
   const ThreadScope one(1);
-  const bool training = m.dropout > 0.0;
-  auto model = model_of<double>(m);
-  auto complex = model_of<std::complex<double>>(m);
-  model.store().allocate_gradients();
-  model.store().defer(model.embedding_parameter());
-  Tape<double> tape;
-  loss_of(model, training, tape);
-  model.store().fold_deferred();
-  GradientReport report;
-  for (const Parameter& p : model.store().parameters()) {
-    const Random draw(1, Stream::audit, static_cast<std::uint32_t>(p.offset));
-    for (const Index i : detail::entries_to_check(p.shape.size(), 16, draw)) {
-      const Index at = p.offset + i;
-      GradientEntry entry{p.name, i, model.store().gradients()[at]};
-      const std::complex<double> x = complex.store().values()[at];
-      complex.store().mutable_values()[at] = {x.real(), 1e-30};
-      Tape<std::complex<double>> quiet;
-      entry.complex_step = loss_of(complex, training, quiet).imag() / 1e-30;
-      complex.store().mutable_values()[at] = x;
-      const auto shifted = [&](double by) {
-        model.store().mutable_values()[at] = x.real() + by;
-        Tape<double> off(false);
-        return loss_of(model, training, off);
-      };
-      // A square of a ReLU bends at 0: there a small step keeps clear of it.
-      const double h = m.feed_forward == FeedForwardKind::relu_squared ? 1e-6 : 1e-3;
-      entry.difference = (8.0 * (shifted(h) - shifted(-h)) - (shifted(2 * h) - shifted(-2 * h))) / (12.0 * h);
-      model.store().mutable_values()[at] = x.real();
-      report.entries.push_back(entry);
-    }
-  }
-  report.judge();
-  EXPECT_LE(report.worst_complex_error, 1e-10) << report.worst(10);
-  EXPECT_LE(report.worst_difference_error, 1e-7) << report.worst(10);
-  EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
-  testing::Test::RecordProperty("worst_complex_step_error", std::to_string(report.worst_complex_error * 1e15) + "e-15");
+  const Subjects subjects{[&] { return std::make_unique<ModelLoss<double>>(m); },
+                          [&] { return std::make_unique<ModelLoss<std::complex<double>>>(m); }};
+  GradientCheckOptions options{.entries = 16};
+  // relu_squared bends at 0: a small step keeps clear of it.
+  if (m.feed_forward == FeedForwardKind::relu_squared) options.difference_step = 1e-6;
+  test::expect_proven(check_gradients(subjects, options), model_tolerances);
 
-  // The training scalar beside the double.
-  auto small = model_of<float>(m);
-  small.store().allocate_gradients();
-  Tape<float> float_tape;
-  const double float_loss = static_cast<double>(loss_of(small, training, float_tape));
-  Tape<double> off(false);
-  const double loss = loss_of(model, training, off);
-  EXPECT_NEAR(float_loss, loss, 1e-6 * loss);
-  for (const Parameter& p : model.store().parameters()) {
-    double error = 0.0, size = 0.0;
-    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
-      const double g = model.store().gradients()[i], d = static_cast<double>(small.store().gradients()[i]) - g;
-      error += d * d, size += g * g;
-    }
-    EXPECT_LE(std::sqrt(error), 2e-5 * std::sqrt(size) + 1e-9) << p.name << " in float";
+  ModelLoss<double> exact(m);
+  ModelLoss<float> in_float(m);
+  const double loss = add_gradient(exact);
+  EXPECT_NEAR(add_gradient(in_float), loss, 1e-6 * loss);
+  for (const auto& [tensor, error] : float_gradient_errors(in_float.store(), exact.store())) {
+    EXPECT_LE(error, model_tolerances.in_float) << tensor << " in float";
   }
 }
 

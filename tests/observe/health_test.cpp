@@ -22,7 +22,7 @@ using test::random_tensor;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
 
-std::map<std::string, double> figures_of(const HealthMonitor& monitor) {
+std::map<std::string, double> figures_of(const HealthMonitor<float>& monitor) {
   const auto figures = monitor.report().figures();
   return {figures.begin(), figures.end()};
 }
@@ -43,7 +43,7 @@ struct OneBlock {
 enum class Form { tiled, textbook };
 
 // Attention in the block's scope, as the model does it.
-void attend(OneBlock& block, HealthMonitor& monitor, Form form, const Tensor<float>& q, const Tensor<float>& k,
+void attend(OneBlock& block, HealthMonitor<float>& monitor, Form form, const Tensor<float>& q, const Tensor<float>& k,
             double dropout = 0.0) {
   block.tape.reset();
   const Tape<float>::Watch watch(block.tape, monitor);
@@ -60,7 +60,7 @@ void attend(OneBlock& block, HealthMonitor& monitor, Form form, const Tensor<flo
 
 struct AttentionFigures {
   double largest, entropy;
-  explicit AttentionFigures(const HealthMonitor& monitor) {
+  explicit AttentionFigures(const HealthMonitor<float>& monitor) {
     auto figures = figures_of(monitor);
     largest = figures["blocks/0/attention_logit_max"], entropy = figures["blocks/0/attention_entropy"];
   }
@@ -69,7 +69,7 @@ struct AttentionFigures {
 
 AttentionFigures attention_figures(Form form, const Tensor<float>& q, const Tensor<float>& k, double dropout = 0.0) {
   OneBlock block(1);
-  HealthMonitor monitor(block.store);
+  HealthMonitor<float> monitor(block.store);
   attend(block, monitor, form, q, k, dropout);
   return AttentionFigures(monitor);
 }
@@ -84,7 +84,7 @@ TEST(Health, names_its_figures_in_the_order_of_the_parameters) {
   store.allocate();
   store.allocate_gradients();
   std::string names;
-  for (const auto& [name, value] : HealthMonitor(store).report().figures()) names += name + " ";
+  for (const auto& [name, value] : HealthMonitor<float>(store).report().figures()) names += name + " ";
   EXPECT_EQ(names,
             "embedding/grad_norm embedding/update_ratio positions/grad_norm positions/update_ratio "
             "blocks/0/grad_norm blocks/0/update_ratio blocks/0/attention_logit_max blocks/0/attention_entropy "
@@ -111,7 +111,7 @@ TEST(Health, gradient_norm_and_update_ratio_by_hand) {
     }
   };
   set(store.mutable_values(), {0, 0, 3, 0, 4, 0});
-  const HealthMonitor monitor(store);
+  const HealthMonitor<float> monitor(store);
   set(store.mutable_values(), {0, 0, 3, 1.5f, 2, 0.5f});
   set(store.gradients(), {0, 0, 2, 3, 6, nan});
   auto figures = figures_of(monitor);
@@ -183,7 +183,7 @@ TEST(Health, attention_over_micro_batches) {
   };
   for (const Form form : {Form::tiled, Form::textbook}) {
     OneBlock block(1);
-    HealthMonitor monitor(block.store);
+    HealthMonitor<float> monitor(block.store);
     attend(block, monitor, form, half(q, 0), half(k, 0));
     attend(block, monitor, form, half(q, 1), half(k, 1));
     EXPECT_EQ(AttentionFigures(monitor), attention_figures(form, q, k));
@@ -208,7 +208,7 @@ TEST(Health, attention_shows_what_is_not_finite) {
 // Dead: 0, and what stays within 1e-6. 3 of 8 are dead.
 TEST(Health, dead_units_by_hand) {
   OneBlock block(8);
-  HealthMonitor monitor(block.store);
+  HealthMonitor<float> monitor(block.store);
   const Tensor<float> first(Shape{1, 2, 8}, {1, 0, 0, 0, 0, 0, 1e-6f, -9e-7f,  //
                                              0, 0, 0, 0, 0, 0, 0, 0}),
       second(Shape{1, 2, 8}, {0, 0, 0, 0, nan, 0, 0, 8e-7f,  //

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/math.h"
 #include "handgrad/core/parallel.h"
+#include "handgrad/core/random.h"
 #include "handgrad/verify/gradient_check.h"
 #include "support/nonfinite_absorbers.h"
 
@@ -30,81 +32,71 @@ inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& sha
   return operands;
 }
 
-/// float against double: relative L2 error of every gradient; the same bits for 1, 2 and 3 threads.
+/// Compares float with double: the relative L2 error of every gradient; and the bits for 1, 2 and 3 threads.
 template <class F>
 void check_float(F f, std::span<const Tensor<double>> operands, double tolerance) {
-  auto exact = detail::store_of<double>(operands);
-  exact.allocate_gradients();
-  detail::add_gradient(f, exact, 1);
-  std::vector<float> first;
+  OperandFunction<double, F&> exact(f, operands, 1);
+  add_gradient(exact);
+  std::unique_ptr<OperandFunction<float, F&>> first;
   for (const int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
-    auto store = detail::store_of<float>(operands);
-    store.allocate_gradients();
-    detail::add_gradient(f, store, 1);
-    const std::vector<float> bits(store.gradients(), store.gradients() + store.flat_size());
-    if (first.empty()) first = bits;
-    EXPECT_EQ(std::memcmp(bits.data(), first.data(), bits.size() * sizeof(float)), 0)
+    auto in_float = std::make_unique<OperandFunction<float, F&>>(f, operands, 1);
+    add_gradient(*in_float);
+    if (!first) first = std::move(in_float);
+    if (!in_float) continue;
+    const auto bytes = static_cast<std::size_t>(first->store().flat_size()) * sizeof(float);
+    EXPECT_EQ(std::memcmp(in_float->store().gradients(), first->store().gradients(), bytes), 0)
         << "bits differ between 1 and " << threads << " threads";
   }
-  double largest = 0.0;
-  for (Index i = 0; i < exact.flat_size(); ++i) largest = std::max(largest, std::abs(exact.gradients()[i]));
-  for (const Parameter& p : exact.parameters()) {
-    double error = 0.0, size = 0.0;
-    for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
-      const double g = exact.gradients()[i], difference = static_cast<double>(first[static_cast<std::size_t>(i)]) - g;
-      error += difference * difference;
-      size += g * g;
-    }
-    const double floor = 1e-6 * largest * std::sqrt(static_cast<double>(p.shape.size()));
-    EXPECT_LE(std::sqrt(error), tolerance * std::max(std::sqrt(size), floor)) << p.name << " in float";
+  for (const auto& [tensor, error] : float_gradient_errors(first->store(), exact.store())) {
+    EXPECT_LE(error, tolerance) << tensor << " in float";
   }
 }
 
-struct GradientTolerance {
-  double complex_step = 1e-12;
-  double differences = 1e-7;
-  double float_l2 = 5e-6;
-};
-
-template <class F>
-void run_gradient_test(F f, std::span<const Tensor<double>> operands, GradientTolerance tolerance = {}) {
-  Index size = 0;
-  for (const Tensor<double>& operand : operands) size += operand.size();
-  const GradientReport report = check_gradients(f, operands, {.entries = size < 3000 ? 200 : 10});
-  EXPECT_LE(report.worst_complex_error, tolerance.complex_step) << report.worst(10);
-  EXPECT_LE(report.worst_difference_error, tolerance.differences) << report.worst(10);
-  EXPECT_LE(report.worst_relative_complex_error, 1e-9) << report.worst(10);
-  EXPECT_LE(report.worst_relative_difference_error, 1e-7) << report.worst(10);
+/// Expects every error of a report to be within its limit, and no rule to be broken.
+inline void expect_proven(const GradientReport& report, const GradientTolerances& limits) {
+  EXPECT_LE(report.worst_complex_error, limits.complex_step) << report.worst(10);
+  EXPECT_LE(report.worst_difference_error, limits.differences) << report.worst(10);
+  EXPECT_LE(report.worst_relative_complex_error, limits.relative_complex_step) << report.worst(10);
+  EXPECT_LE(report.worst_relative_difference_error, limits.relative_differences) << report.worst(10);
+  EXPECT_TRUE(report.violations.empty()) << report.worst(0);
   ::testing::Test::RecordProperty("worst_complex_step_error",
                                   std::to_string(report.worst_complex_error * 1e15) + "e-15");
-  EXPECT_TRUE(report.violations.empty()) << report.worst(0);
-  check_float(f, operands, tolerance.float_l2);
 }
 
-/// The value of f and all gradients, in one row.
-template <class S, class F>
-std::vector<S> value_and_gradients(F f, ParameterStore<S>& store) {
-  store.zero_gradients();
-  std::vector<S> all = detail::value_of(f, store);
-  detail::add_gradient(f, store, 1);
-  all.insert(all.end(), store.gradients(), store.gradients() + store.flat_size());
+template <class F>
+void run_gradient_test(F f, std::span<const Tensor<double>> operands,
+                       const GradientTolerances& limits = operation_tolerances) {
+  Index size = 0;
+  for (const Tensor<double>& operand : operands) size += operand.size();
+  expect_proven(check_gradients(f, operands, {.entries = size < 3000 ? 200 : 10}), limits);
+  check_float(f, operands, limits.in_float);
+}
+
+/// The value and all gradients, in one row.
+template <class S>
+std::vector<S> value_and_gradients(Subject<S>& subject) {
+  subject.store().zero_gradients();
+  std::vector<S> all = evaluate(subject);
+  add_gradient(subject);
+  all.insert(all.end(), subject.store().gradients(), subject.store().gradients() + subject.store().flat_size());
   return all;
 }
 
 template <class S, class F>
 void expect_shows_nonfinite_in(F f, std::span<const Tensor<double>> operands, const std::string& name) {
-  auto store = detail::store_of<S>(operands);
+  OperandFunction<S, F&> subject(f, operands, 1);
+  ParameterStore<S>& store = subject.store();
   if (store.scalar_count() > 700) return;
   store.allocate_gradients();
   const ThreadScope one(1);
   const auto with = [&](Index at, S value) {
     const S kept = std::exchange(store.mutable_values()[at], value);
-    auto all = value_and_gradients<S>(f, store);
+    auto all = value_and_gradients(subject);
     store.mutable_values()[at] = kept;
     return all;
   };
-  const auto untouched = value_and_gradients<S>(f, store);
+  const auto untouched = value_and_gradients(subject);
   for (const double planted : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
     std::string absorbed;
     for (const Parameter& p : store.parameters()) {

@@ -52,12 +52,12 @@ inline std::string bytes_of(const float* values, Index count) {
   return {reinterpret_cast<const char*>(values), static_cast<std::size_t>(count) * sizeof(float)};
 }
 
-inline std::string weights_of(const Trainer<float>& trainer) {
+inline std::string weights_of(const Trainer& trainer) {
   return bytes_of(trainer.model().store().values(), trainer.model().store().flat_size());
 }
 
 /// Weights and moments: equal if and only if two trainers have the same bits.
-inline std::string state_of(Trainer<float>& trainer) {
+inline std::string state_of(Trainer& trainer) {
   std::string state = weights_of(trainer);
   for (std::size_t i = 0; i < trainer.optimizer().state_names().size(); ++i) {
     state += bytes_of(trainer.optimizer().state(i), trainer.model().store().flat_size());
@@ -75,7 +75,7 @@ struct Logged {
 
 inline Logged logged(const StepReport& r) { return {r.step, r.loss, r.lr, r.grad_norm, r.tokens}; }
 
-inline std::vector<Logged> train_to(Trainer<float>& trainer, Index step) {
+inline std::vector<Logged> train_to(Trainer& trainer, Index step) {
   std::vector<Logged> rows;
   while (trainer.loop().step < step) rows.push_back(logged(trainer.step()));
   return rows;

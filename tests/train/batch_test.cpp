@@ -36,7 +36,7 @@ struct Result {
 Result train_split(Config config, Index batch_size, Index accumulation, int threads) {
   const ThreadScope scope(threads);
   config.train.batch_size = batch_size, config.train.accumulation = accumulation;
-  Trainer<float> trainer(config, tiny_source(config, 6000));
+  Trainer trainer(config, tiny_source(config, 6000));
   const auto rows = test::train_to(trainer, config.train.steps);
   return {rows, state_of(trainer), trainer.evaluate().validation.loss};
 }
@@ -86,12 +86,12 @@ TEST_F(BatchTest, may_be_split_in_another_way_on_resume) {
   const test::TemporaryFolder folder;
   Config config = wide_config();
   const DataSource source = tiny_source(config, 6000);
-  Trainer<float> straight(config, source);
+  Trainer straight(config, source);
   test::train_to(straight, 2);
   straight.save(folder / "2");
   Config split = config;
   split.train.batch_size = 2, split.train.accumulation = 4;
-  auto resumed = Trainer<float>::resume(Checkpoint::load(folder / "2"), split, source);
+  auto resumed = Trainer::resume(Checkpoint::load(folder / "2"), split, source);
   EXPECT_EQ(test::train_to(resumed, 4), test::train_to(straight, 4));
   EXPECT_EQ(state_of(resumed), state_of(straight));
   EXPECT_EQ(resumed.evaluate().validation.loss, straight.evaluate().validation.loss);
@@ -118,7 +118,7 @@ TEST_F(BatchTest, is_clipped_once_an_update) {
   config.optimizer.lr = config.optimizer.min_lr = 1.0, config.optimizer.grad_clip = 0.01;
   config.schedule.warmup_steps = 0;
   config.train.batch_size = 2, config.train.accumulation = 4;
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   const auto& store = trainer.model().store();
   const std::vector<float> before(store.values(), store.values() + store.flat_size());
   const StepReport report = trainer.step();

@@ -40,7 +40,7 @@ TEST_F(EvaluateTest, the_whole_of_a_text_whatever_its_length) {
   Config config = test::tiny_config();
   std::string text = test::tale(200);
   for (std::size_t i = 0; i < text.size(); i += 9) text.replace(i, 1, "\xc3\xa9");  // two bytes, one token
-  Trainer<float> trainer(config, DataSource::from_text(config, text));
+  Trainer trainer(config, DataSource::from_text(config, text));
   test::train_to(trainer, 10);
   const auto all = trainer.source().train();
   for (const std::size_t length : {2, 3, 8, 9, 10, 16, 17, 18, 63, 100}) {
@@ -59,7 +59,7 @@ TEST_F(EvaluateTest, the_whole_of_a_text_whatever_its_length) {
 
 TEST_F(EvaluateTest, a_text_too_short_is_an_error) {
   Config config = test::tiny_config();
-  Trainer<float> trainer(config, test::tiny_source(config));
+  Trainer trainer(config, test::tiny_source(config));
   EXPECT_EQ(message_of<DataError>([&] {
               evaluate_all(trainer.model(), trainer.source().tokenizer(), trainer.source().train().first(1), 4);
             }),

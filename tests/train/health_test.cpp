@@ -33,7 +33,7 @@ Figures figures_of(const StepReport& report) {
 }
 
 // Writes element(row, column) into a matrix of a trainer's model.
-void plant(Trainer<float>& trainer, const std::string& name, const std::function<double(Index, Index)>& element) {
+void plant(Trainer& trainer, const std::string& name, const std::function<double(Index, Index)>& element) {
   ParameterStore<float>& store = trainer.mutable_model().store();
   const Parameter& p = *store.find(name);
   float* values = store.mutable_values() + p.offset;
@@ -48,7 +48,7 @@ class HealthOfARun : public test::OneThread {};
 //
 // Embeddings are unit vectors e_t of 4 axes; attention and feed-forward add nothing, since their last projections are
 // 0: so every norm makes 2 e_t of token t.
-Trainer<float> planted_trainer(double log_of_5, double grad_clip) {
+Trainer planted_trainer(double log_of_5, double grad_clip) {
   Config config;
   config.model.n_layers = 1, config.model.n_heads = 1, config.model.d_model = 4, config.model.d_ff = 4;
   config.model.context = 4, config.model.norm_eps = 1e-12, config.model.position = PositionKind::none;
@@ -60,7 +60,7 @@ Trainer<float> planted_trainer(double log_of_5, double grad_clip) {
   config.log.health_every = 1;
   std::string text;
   for (int i = 0; i < 40; ++i) text += "abcd";
-  Trainer<float> trainer(config, DataSource::from_text(config, text));
+  Trainer trainer(config, DataSource::from_text(config, text));
 
   plant(trainer, "embedding/weight", [](Index t, Index c) { return t == c; });
   // One feature of query and key is used, u_t and w_t: a score is (2 u)(2 w) / sqrt(4) = 2 u w.
@@ -80,7 +80,7 @@ Trainer<float> planted_trainer(double log_of_5, double grad_clip) {
 
 TEST_F(HealthOfARun, every_figure_by_hand) {
   const double l3 = std::log(3.0), l4 = std::log(4.0), l5 = std::log(5.0), l9 = std::log(9.0);
-  Trainer<float> trainer = planted_trainer(l5, 0.0);
+  Trainer trainer = planted_trainer(l5, 0.0);
   const StepReport report = trainer.step();
   Figures seen = figures_of(report);
   const auto near = [](double a, double b) { EXPECT_NEAR(a, b, 2e-6 * std::abs(b)); };
@@ -117,7 +117,7 @@ TEST_F(HealthOfARun, every_figure_by_hand) {
   near(report.grad_norm, std::sqrt(head * head + norm * norm + embedding * embedding + block * block));
 
   // Clipped to 0.01 in all: the norms stay what they were, the update shrinks.
-  Trainer<float> clipped = planted_trainer(l5, 0.01);
+  Trainer clipped = planted_trainer(l5, 0.01);
   const StepReport shrunk = clipped.step();
   Figures after = figures_of(shrunk);
   EXPECT_EQ(after["head/grad_norm"], seen["head/grad_norm"]);
@@ -130,7 +130,7 @@ TEST_F(HealthOfARun, dead_units_of_every_feed_forward_layer) {
        {FeedForwardKind::swiglu, FeedForwardKind::gelu, FeedForwardKind::gelu_tanh, FeedForwardKind::relu_squared}) {
     Config config = tiny_config();
     config.model.feed_forward = kind, config.model.n_layers = 2, config.log.health_every = 1;
-    Trainer<float> trainer(config, tiny_source(config));
+    Trainer trainer(config, tiny_source(config));
     plant(trainer, "blocks/1/feed_forward/up/weight",
           [](Index f, Index c) { return f % 8 == 0 ? 0.0 : std::sin(static_cast<double>(f * 16 + c)); });
     Figures figures = figures_of(trainer.step());
@@ -159,11 +159,11 @@ TEST_F(HealthOfARun, watching_changes_no_bit) {
     SCOPED_TRACE(variant.name);
     Config config = tiny_config();
     variant.change(config);
-    Trainer<float> alone(config, tiny_source(config));
+    Trainer alone(config, tiny_source(config));
     const auto rows = test::train_to(alone, 12);
     for (const Index every : {1, 3}) {
       config.log.health_every = every;
-      Trainer<float> watched(config, tiny_source(config));
+      Trainer watched(config, tiny_source(config));
       for (Index step = 1; step <= 12; ++step) {
         const StepReport report = watched.step();
         EXPECT_EQ(test::logged(report), rows[static_cast<std::size_t>(step - 1)]);
@@ -189,7 +189,7 @@ TEST_F(HealthOfARun, has_the_same_bits_for_any_number_of_threads_and_any_split) 
          {std::tuple{8, 1, 1}, std::tuple{8, 1, 2}, std::tuple{8, 1, 3}, std::tuple{2, 4, 2}}) {
       const ThreadScope scope(threads);
       config.train.batch_size = batch, config.train.accumulation = accumulation;
-      Trainer<float> trainer(config, tiny_source(config, 6000));
+      Trainer trainer(config, tiny_source(config, 6000));
       trainer.step();
       const Figures figures = figures_of(trainer.step());
       if (first.empty()) first = figures;
@@ -205,7 +205,7 @@ TEST_F(HealthOfARun, is_the_same_for_both_forms_of_attention) {
   Figures figures[2];
   for (const bool textbook : {false, true}) {
     config.model.attention = textbook ? AttentionKind::explicit_form : AttentionKind::tiled;
-    Trainer<float> trainer(config, tiny_source(config, 3000));
+    Trainer trainer(config, tiny_source(config, 3000));
     plant(trainer, "blocks/0/attention/q_norm/weight", [](Index, Index c) { return 3.0 + static_cast<double>(c); });
     figures[textbook] = figures_of(trainer.step());
   }
@@ -216,7 +216,7 @@ TEST_F(HealthOfARun, is_the_same_for_both_forms_of_attention) {
 TEST_F(HealthOfARun, unwatched_steps_allocate_nothing) {
   Config config = tiny_config();
   config.log.health_every = 5;
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   trainer.step();
   for (Index step = 2; step <= 12; ++step) {
     const Index before = allocations_of_this_thread();
@@ -248,7 +248,7 @@ TEST_F(HealthOfARun, is_a_row_of_its_metrics) {
   const test::TemporaryFolder folder;
   Config config = tiny_config();
   config.train.steps = 8, config.log.health_every = 3, config.log.every = 4;
-  TrainingRun run(Trainer<float>(config, tiny_source(config)), folder / "run");
+  TrainingRun run(Trainer(config, tiny_source(config)), folder / "run");
   while (!run.done()) run.advance();
   std::string order;
   for (const Json& row : rows_of(folder / "run")) {
@@ -268,14 +268,14 @@ TEST_F(HealthOfARun, is_the_same_after_a_stop) {
   const test::TemporaryFolder folder;
   Config config = tiny_config();
   config.model.dropout = 0.1, config.log.health_every = 2;
-  TrainingRun straight(Trainer<float>(config, tiny_source(config)), folder / "straight");
+  TrainingRun straight(Trainer(config, tiny_source(config)), folder / "straight");
   while (!straight.done()) straight.advance();
   {
-    TrainingRun run(Trainer<float>(config, tiny_source(config)), folder / "run");
+    TrainingRun run(Trainer(config, tiny_source(config)), folder / "run");
     while (run.trainer().loop().step < 7) run.advance();  // and killed: the row of step 6 is behind the checkpoint of 4
   }
   const Checkpoint checkpoint = Checkpoint::load(folder / "run/checkpoints/latest.h5");
-  TrainingRun run(Trainer<float>::resume(checkpoint, config, tiny_source(config)), folder / "run");
+  TrainingRun run(Trainer::resume(checkpoint, config, tiny_source(config)), folder / "run");
   while (!run.done()) run.advance();
   EXPECT_EQ(health_rows(folder / "run"), health_rows(folder / "straight"));
   EXPECT_EQ(test::state_of(run.trainer()), test::state_of(straight.trainer()));
@@ -285,7 +285,7 @@ TEST_F(HealthOfARun, is_the_same_after_a_stop) {
 TEST_F(HealthOfARun, can_be_asked_for_on_resume) {
   const test::TemporaryFolder folder;
   Config config = tiny_config();
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   test::train_to(trainer, 5);
   trainer.save(folder / "5");
   test::CheckpointEditor editor(folder / "5");
@@ -295,7 +295,7 @@ TEST_F(HealthOfARun, can_be_asked_for_on_resume) {
   const Checkpoint old = Checkpoint::load(folder / "5");
   EXPECT_EQ(old.config().log.health_every, 0);
   config.log.health_every = 6;
-  auto resumed = Trainer<float>::resume(old, config, tiny_source(config));
+  auto resumed = Trainer::resume(old, config, tiny_source(config));
   EXPECT_TRUE(resumed.step().health);
   EXPECT_FALSE(resumed.step().health);
   test::train_to(trainer, 7);
@@ -315,7 +315,7 @@ TEST_F(HealthOfARun, of_a_skipped_update) {
   const test::TemporaryFolder folder;
   Config config = tiny_config();
   config.model.n_layers = 2, config.log.health_every = 1, config.train.on_nonfinite = NonFinitePolicy::skip;
-  TrainingRun run(Trainer<float>(config, tiny_source(config)), folder / "run");
+  TrainingRun run(Trainer(config, tiny_source(config)), folder / "run");
   run.trainer().observe_graph(planter);
   for (int i = 0; i < 3; ++i) run.advance();
   const auto rows = rows_of(folder / "run");

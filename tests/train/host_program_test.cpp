@@ -18,7 +18,7 @@ Config wide_config() {
 
 std::string trained_bits(Index steps) {
   const Config config = wide_config();
-  Trainer<float> trainer(config, test::tiny_source(config, 2000));
+  Trainer trainer(config, test::tiny_source(config, 2000));
   for (Index i = 0; i < steps; ++i) trainer.step();
   return test::state_of(trainer);
 }
@@ -40,7 +40,7 @@ TEST(HostProgram, its_rounding_mode_changes_no_bit_and_is_restored) {
   Config config = wide_config();
   for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
     std::fesetround(mode);
-    Trainer<float> trainer(config, test::tiny_source(config, 2000));
+    Trainer trainer(config, test::tiny_source(config, 2000));
     for (int i = 0; i < 5; ++i) trainer.step();
     trainer.evaluate();
     EXPECT_EQ(std::fegetround(), mode);

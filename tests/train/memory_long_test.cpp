@@ -29,7 +29,7 @@ Index measured_peak(const Config& config, const std::string& text) {
   if (child == 0) {
     const test::TemporaryFolder folder;
     const ThreadScope scope(2);
-    Run run(Trainer<float>(config, DataSource::from_text(config, text)), folder / "run");
+    Run run(Trainer(config, DataSource::from_text(config, text)), folder / "run");
     while (!run.done()) run.advance();
     ::_exit(0);
   }

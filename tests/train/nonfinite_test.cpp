@@ -38,10 +38,10 @@ Config config_of(bool gpt) {
   return config;
 }
 
-Trainer<float> trainer_of(const Config& config) {
+Trainer trainer_of(const Config& config) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the cat sat on the mat and ";
-  return Trainer<float>(config, DataSource::from_text(config, text));
+  return Trainer(config, DataSource::from_text(config, text));
 }
 
 constexpr int in_output = -1;
@@ -85,7 +85,7 @@ class Planter final : public GraphObserver<float> {
 };
 
 int operations_in(const Config& config) {
-  Trainer<float> trainer = trainer_of(config);
+  Trainer trainer = trainer_of(config);
   Planter none(-1, in_output, 0.0f);
   trainer.observe_graph(none);
   trainer.step();
@@ -94,7 +94,7 @@ int operations_in(const Config& config) {
 
 // A leaf (a parameter, the tokens' table) is no operation: nothing is made there.
 bool makes_a_value(const Config& config, int target) {
-  Trainer<float> trainer = trainer_of(config);
+  Trainer trainer = trainer_of(config);
   Planter planter(target, in_output, 0.0f);
   trainer.observe_graph(planter);
   trainer.step();
@@ -109,7 +109,7 @@ void plant_everywhere(const Config& config) {
     int inputs = 0;  // of the operation: known once it has run
     for (int input = in_output; input < inputs; ++input) {
       for (const float value : {nan, inf}) {
-        Trainer<float> trainer = trainer_of(config);
+        Trainer trainer = trainer_of(config);
         const ParameterStore<float>& store = trainer.model().store();
         const std::vector<float> before(store.values(), store.values() + store.flat_size());
         Planter planter(target, input, value);
@@ -164,7 +164,7 @@ TEST(NonFinite, planted_in_every_operation_of_the_other_feed_forwards) {
 
 TEST(NonFinite, the_message_says_what_is_wrong_with_the_norm) {
   const auto message = [](float value) -> std::string {
-    Trainer<float> trainer = trainer_of(config_of(false));
+    Trainer trainer = trainer_of(config_of(false));
     Planter planter(operations_in(config_of(false)) - 1, true, value);
     trainer.observe_graph(planter);
     try {
@@ -180,8 +180,8 @@ TEST(NonFinite, the_message_says_what_is_wrong_with_the_norm) {
 }
 
 TEST(NonFinite, watching_does_not_change_a_bit) {
-  Trainer<float> watched = trainer_of(config_of(true)), alone = trainer_of(config_of(true));
-  NonFiniteTracer tracer;
+  Trainer watched = trainer_of(config_of(true)), alone = trainer_of(config_of(true));
+  NonFiniteTracer<float> tracer;
   watched.observe_graph(tracer);
   for (int i = 0; i < 5; ++i) {
     watched.step();
@@ -222,7 +222,7 @@ class SometimesNan final : public GraphObserver<float> {
 TEST(NonFinite, skipped_updates_are_counted_and_three_in_a_row_stop) {
   Config config = config_of(true);
   config.train.on_nonfinite = NonFinitePolicy::skip;
-  Trainer<float> trainer = trainer_of(config);
+  Trainer trainer = trainer_of(config);
   SometimesNan faults({false, true, true, false, true, true, true});
   trainer.observe_graph(faults);
   EXPECT_FALSE(trainer.step().skipped);
@@ -259,7 +259,7 @@ TEST(NonFinite, a_save_that_is_due_waits_for_a_sound_update) {
 TEST(NonFinite, ten_in_all_stop) {
   Config config = config_of(true);
   config.train.on_nonfinite = NonFinitePolicy::skip;
-  Trainer<float> trainer = trainer_of(config);
+  Trainer trainer = trainer_of(config);
   std::vector<bool> faults;
   for (int i = 0; i < 20; ++i) faults.push_back(i % 2 == 1);
   SometimesNan observer(faults);
@@ -285,7 +285,7 @@ class SecondIsNan final : public GraphObserver<float> {
 }  // namespace
 
 TEST(NonFinite, the_windows_are_those_of_the_micro_batch_at_fault) {
-  Trainer<float> trainer = trainer_of(config_of(true));
+  Trainer trainer = trainer_of(config_of(true));
   trainer.step();
   SecondIsNan fault;
   trainer.observe_graph(fault);

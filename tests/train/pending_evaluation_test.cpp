@@ -28,10 +28,10 @@ Config config_for(Index patience) {
   return config;
 }
 
-Trainer<float> trainer_for(const Config& config, const std::string& folder) {
+Trainer trainer_for(const Config& config, const std::string& folder) {
   auto newest = newest_checkpoint(folder);
   if (!newest.checkpoint) return {config, test::tiny_source(config)};
-  return Trainer<float>::resume(*newest.checkpoint, config, test::tiny_source(config));
+  return Trainer::resume(*newest.checkpoint, config, test::tiny_source(config));
 }
 
 void finish(TrainingRun& run) {
@@ -182,12 +182,12 @@ TEST_F(PendingEvaluation, a_stop_request_ends_an_evaluation_and_loses_nothing) {
 
 TEST_F(PendingEvaluation, a_programs_own_loop_may_go_on_without_it) {
   const Config config = config_for(0);
-  Trainer<float> trainer(config, test::tiny_source(config));
+  Trainer trainer(config, test::tiny_source(config));
   trainer.step();
   trainer.postpone_evaluation();
   const TemporaryFolder folder;
   trainer.save(folder / "a.h5");
-  auto resumed = Trainer<float>::resume(folder / "a.h5", test::tiny_source(config));
+  auto resumed = Trainer::resume(folder / "a.h5", test::tiny_source(config));
   EXPECT_TRUE(resumed.loop().evaluation_pending);
   resumed.step();
   EXPECT_FALSE(resumed.loop().evaluation_pending);

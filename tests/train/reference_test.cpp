@@ -1,7 +1,9 @@
-#include "handgrad/train/trainer.h"
+#include "handgrad/config/validate.h"
+#include "handgrad/train/batches.h"
+#include "handgrad/train/data_source.h"
 #include "support/reference_model.h"
 
-// Ten steps of the trainer itself against PyTorch's, in double: windows of a text, accumulation, dropout, clipping,
+// Ten steps of the trainer's own parts against PyTorch's, in double: windows of a text, accumulation, dropout, clipping,
 // schedule, AdamW. Loss, rate and norm of every step, and all weights after the last.
 
 namespace handgrad::test {
@@ -18,8 +20,12 @@ void expect_training(const std::string& name, AttentionKind attention) {
   const Reference reference(name + ".h5");
   Config config = config_of(reference, name);
   config.model.attention = attention;
-  Trainer<double> trainer(config, DataSource::from_text(config, text_of(reference)));
-  ParameterStore<double>& store = trainer.mutable_model().store();
+  const DataSource source = DataSource::from_text(config, text_of(reference));
+  config = complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size());
+  TrainingBatches batches(config, source.train());
+  CausalLm<double> model(config.model);
+  Update<double> update(config, model);
+  ParameterStore<double>& store = model.store();
   take_parameters(reference, "parameters", store);
   if (::testing::Test::HasFatalFailure()) return;
 
@@ -28,10 +34,13 @@ void expect_training(const std::string& name, AttentionKind attention) {
   ASSERT_EQ(losses.size(), 10u);
   Closeness steps(2e-12), weights(1e-11);
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    const StepReport report = trainer.step();
-    steps.expect({report.loss}, {losses[i]}, 0.0, fmt::format("loss of step {}", report.step));
-    steps.expect({report.lr}, {rates[i]}, 0.0, fmt::format("rate of step {}", report.step));
-    steps.expect({report.grad_norm}, {norms[i]}, 0.0, fmt::format("norm of step {}", report.step));
+    const auto step = static_cast<Index>(i);
+    const LossSum loss = update.make_gradients(model, [&](Index n) { return batches.micro_batch(step, n); });
+    const double rate = learning_rate(config, step), norm = update.norm(model);
+    update.apply(model, rate, norm);
+    steps.expect({loss.mean()}, {losses[i]}, 0.0, fmt::format("loss of step {}", i));
+    steps.expect({rate}, {rates[i]}, 0.0, fmt::format("rate of step {}", i));
+    steps.expect({norm}, {norms[i]}, 0.0, fmt::format("norm of step {}", i));
   }
   for (const Parameter& p : store.parameters()) {
     const auto expected = reference.values("training/parameters/" + p.name);

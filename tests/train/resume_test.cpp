@@ -37,7 +37,7 @@ const Variant variants[] = {
 };
 
 // Evaluates every third step, as a run would.
-std::vector<Logged> train_on(Trainer<float>& trainer, const std::function<void(Index)>& after_step = {}) {
+std::vector<Logged> train_on(Trainer& trainer, const std::function<void(Index)>& after_step = {}) {
   std::vector<Logged> rows;
   while (!trainer.done()) {
     rows.push_back(test::logged(trainer.step()));
@@ -64,7 +64,7 @@ TEST_F(ResumeTest, is_the_run_that_was_never_stopped) {
     LoopState loop;
     {
       const ThreadScope one(1);
-      Trainer<float> straight(config, source);
+      Trainer straight(config, source);
       straight.save(path(0));
       rows = train_on(straight, [&](Index step) { straight.save(path(step)); });
       state = state_of(straight), loop = straight.loop();
@@ -72,7 +72,7 @@ TEST_F(ResumeTest, is_the_run_that_was_never_stopped) {
     int threads = 0;
     for (const Index stop : {0, 1, 4, 5, 6, 9, 12}) {
       const ThreadScope others(1 + threads++ % 3);
-      auto resumed = Trainer<float>::resume(path(stop), source);
+      auto resumed = Trainer::resume(path(stop), source);
       EXPECT_EQ(resumed.done(), stop == 12);
       EXPECT_EQ(train_on(resumed), std::vector<Logged>(rows.begin() + stop, rows.end())) << "stopped at " << stop;
       EXPECT_EQ(state_of(resumed), state) << "stopped at " << stop;
@@ -89,13 +89,13 @@ TEST_F(ResumeTest, weights_alone_are_another_run) {
   const TemporaryFolder folder;
   const Config config = tiny_config();
   const DataSource source = tiny_source(config);
-  Trainer<float> straight(config, source);
+  Trainer straight(config, source);
   test::train_to(straight, 5);
   straight.save(folder / "5");
   const Checkpoint checkpoint = Checkpoint::load(folder / "5");
 
-  auto resumed = Trainer<float>::resume(checkpoint, config, source);
-  auto fresh = Trainer<float>::from_weights(checkpoint, config, source);
+  auto resumed = Trainer::resume(checkpoint, config, source);
+  auto fresh = Trainer::from_weights(checkpoint, config, source);
   EXPECT_EQ(test::weights_of(resumed), test::weights_of(fresh));
   EXPECT_EQ(fresh.loop().step, 0);
   resumed.step(), fresh.step();
@@ -110,10 +110,10 @@ TEST_F(ResumeTest, goes_on_with_adams_count) {
   Config config = tiny_config();
   config.optimizer.beta2 = 0.999, config.optimizer.weight_decay = 0.0, config.optimizer.grad_clip = 0.0;
   const DataSource source = tiny_source(config);
-  Trainer<float> straight(config, source);
+  Trainer straight(config, source);
   test::train_to(straight, 5);
   straight.save(folder / "5");
-  auto resumed = Trainer<float>::resume(folder / "5", source);
+  auto resumed = Trainer::resume(folder / "5", source);
   const Index size = resumed.model().store().flat_size();
   const std::vector<float> before(resumed.model().store().values(), resumed.model().store().values() + size);
   const double lr = resumed.step().lr;
@@ -133,7 +133,7 @@ TEST_F(ResumeTest, refuses_what_would_make_it_another_run_and_names_both_values)
   const TemporaryFolder folder;
   Config stored = tiny_config();
   stored.model.n_heads = 4, stored.model.n_layers = 2;
-  Trainer<float> trainer(stored, tiny_source(stored));
+  Trainer trainer(stored, tiny_source(stored));
   test::train_to(trainer, 5);
   trainer.save(folder / "5");
   const Checkpoint checkpoint = Checkpoint::load(folder / "5");
@@ -164,7 +164,7 @@ TEST_F(ResumeTest, refuses_what_would_make_it_another_run_and_names_both_values)
   for (const auto& [change, expected] : cases) {
     Config requested = stored;
     change(requested);
-    EXPECT_EQ(message_of<ConfigError>([&] { Trainer<float>::resume(checkpoint, requested, tiny_source(stored)); }),
+    EXPECT_EQ(message_of<ConfigError>([&] { Trainer::resume(checkpoint, requested, tiny_source(stored)); }),
               opening + expected);
   }
 }
@@ -172,22 +172,22 @@ TEST_F(ResumeTest, refuses_what_would_make_it_another_run_and_names_both_values)
 TEST_F(ResumeTest, refuses_another_text_or_tokenizer) {
   const TemporaryFolder folder;
   const Config config = tiny_config();
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   trainer.save(folder / "0");
   std::string text = test::tale(180);
   std::swap(text[3], text[4]);
   EXPECT_NE(message_of<ConfigError>([&] {
-              Trainer<float>::resume(folder / "0", DataSource::from_text(config, text));
+              Trainer::resume(folder / "0", DataSource::from_text(config, text));
             }).find("data.files: the text is not the one that this run was trained on"),
             std::string::npos);
   text[0] = 'Z';  // one character more
-  EXPECT_EQ(message_of<ConfigError>([&] { Trainer<float>::resume(folder / "0", DataSource::from_text(config, text)); }),
+  EXPECT_EQ(message_of<ConfigError>([&] { Trainer::resume(folder / "0", DataSource::from_text(config, text)); }),
             folder / "0" + ": the run's char tokenizer of 16 tokens is not the char tokenizer of 17 tokens given now");
   Config bytes = config;
   bytes.tokenizer.kind = TokenizerKind::byte;
-  EXPECT_EQ(message_of<ConfigError>(
-                [&] { Trainer<float>::resume(Checkpoint::load(folder / "0"), bytes, tiny_source(bytes)); }),
-            folder / "0" + ": the run's char tokenizer of 16 tokens is not the byte tokenizer of 256 tokens given now");
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { Trainer::resume(Checkpoint::load(folder / "0"), bytes, tiny_source(bytes)); }),
+      folder / "0" + ": the run's char tokenizer of 16 tokens is not the byte tokenizer of 256 tokens given now");
 }
 
 TEST_F(ResumeTest, lets_steps_grow_and_what_does_not_matter_change) {
@@ -195,17 +195,17 @@ TEST_F(ResumeTest, lets_steps_grow_and_what_does_not_matter_change) {
   Config config = tiny_config();
   config.schedule.kind = ScheduleKind::constant;
   const DataSource source = tiny_source(config);
-  Trainer<float> trainer(config, source);
+  Trainer trainer(config, source);
   test::train_to(trainer, 12);
   trainer.save(folder / "12");
   Config more = config;
   more.train.steps = 15, more.eval.every = 1, more.checkpoint.keep = 7, more.log.every = 3;
-  auto resumed = Trainer<float>::resume(Checkpoint::load(folder / "12"), more, source);
+  auto resumed = Trainer::resume(Checkpoint::load(folder / "12"), more, source);
   EXPECT_FALSE(resumed.done());
   test::train_to(resumed, 15);
   EXPECT_TRUE(resumed.done());
 
-  Trainer<float> straight(more, source);
+  Trainer straight(more, source);
   test::train_to(straight, 15);
   EXPECT_EQ(state_of(resumed), state_of(straight));
 }

@@ -29,10 +29,10 @@ using test::TemporaryFolder;
 using test::tiny_config;
 using test::tiny_source;
 
-Trainer<float> new_trainer(const Config& config = tiny_config()) { return {config, tiny_source(config)}; }
+Trainer new_trainer(const Config& config = tiny_config()) { return {config, tiny_source(config)}; }
 
-Trainer<float> resumed_trainer(const std::string& folder, const Config& config = tiny_config()) {
-  return Trainer<float>::resume(find_checkpoint(folder).checkpoint, config, tiny_source(config));
+Trainer resumed_trainer(const std::string& folder, const Config& config = tiny_config()) {
+  return Trainer::resume(find_checkpoint(folder).checkpoint, config, tiny_source(config));
 }
 
 void finish(TrainingRun& run) {
@@ -87,7 +87,7 @@ TEST_F(RunTest, numbers_that_json_does_not_have_are_strings) {
   config.eval.every = 1, config.checkpoint.every = 100;
   auto trainer = new_trainer(config);
   struct Spoiler : TrainObserver {
-    Trainer<float>* trainer = nullptr;
+    Trainer* trainer = nullptr;
     void on_step(const StepReport&) override { trainer->mutable_model().store().mutable_values()[0] = std::nanf(""); }
   } spoiler;
   trainer.observe(spoiler);
@@ -266,7 +266,7 @@ TEST_F(RunTest, is_not_taken_back_by_one_who_read_it_before_another_went_on) {
     run.advance();
     run.save();
   }
-  Trainer<float> late = resumed_trainer(folder);
+  Trainer late = resumed_trainer(folder);
   {
     TrainingRun run(resumed_trainer(folder), folder);
     run.advance();

@@ -21,7 +21,7 @@ using test::TemporaryFolder;
 using test::tiny_config;
 using test::tiny_source;
 
-bool all_finite(const Trainer<float>& trainer) {
+bool all_finite(const Trainer& trainer) {
   const auto& store = trainer.model().store();
   return std::all_of(store.values(), store.values() + store.flat_size(), [](float x) { return is_finite(x); });
 }
@@ -68,7 +68,7 @@ TEST_F(TrainerTest, overfits_one_batch) {
     Config config = learning_config(200);
     config.model.context = 16, config.data.validation_fraction = 20.0 / 85.0;
     if (gpt) test::make_gpt(config.model);
-    Trainer<float> trainer(config, DataSource::from_text(config, text));
+    Trainer trainer(config, DataSource::from_text(config, text));
     ASSERT_EQ(trainer.source().train().size(), 65u);
     double loss = 0.0;
     while (!trainer.done()) loss = trainer.step().loss;
@@ -81,7 +81,7 @@ TEST_F(TrainerTest, learns_what_comes_next) {
   Config config = learning_config(60);
   std::string text;
   for (int i = 0; i < 60; ++i) text += "ABCD";
-  Trainer<float> trainer(config, DataSource::from_text(config, text));
+  Trainer trainer(config, DataSource::from_text(config, text));
   double loss = 1.0;
   while (!trainer.done()) loss = trainer.step().loss;
   EXPECT_LT(loss, 0.01);
@@ -98,7 +98,7 @@ TEST_F(TrainerTest, learns_what_comes_next) {
 TEST_F(TrainerTest, reports_each_step) {
   Config config = tiny_config();
   config.train.accumulation = 3;
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   for (Index step = 1; step <= 3; ++step) {
     const StepReport report = trainer.step();
     EXPECT_EQ(report.step, step);
@@ -115,7 +115,7 @@ TEST_F(TrainerTest, follows_the_schedule) {
     config.optimizer.lr = 1.0, config.optimizer.min_lr = 0.1, config.optimizer.name = OptimizerKind::sgd;
     config.optimizer.grad_clip = 1e-6;  // the rates alone matter
     config.schedule.warmup_steps = warmup, config.train.steps = total;
-    Trainer<float> trainer(config, tiny_source(config));
+    Trainer trainer(config, tiny_source(config));
     std::vector<double> all;
     while (!trainer.done()) all.push_back(trainer.step().lr);
     return all;
@@ -133,7 +133,7 @@ TEST_F(TrainerTest, evaluation_and_sampling_disturb_nothing) {
   Config config = tiny_config();
   config.model.dropout = 0.5;
   const DataSource source = tiny_source(config);
-  Trainer<float> quiet(config, source), busy(config, source);
+  Trainer quiet(config, source), busy(config, source);
   while (!quiet.done()) {
     const auto a = test::logged(quiet.step()), b = test::logged(busy.step());
     EXPECT_EQ(a, b);
@@ -148,10 +148,10 @@ TEST_F(TrainerTest, evaluates_without_dropout) {
   const TemporaryFolder folder;
   Config config = tiny_config();
   const DataSource source = tiny_source(config);
-  Trainer<float> plain(config, source);
+  Trainer plain(config, source);
   plain.save(folder / "0");
   config.model.dropout = 0.5;
-  auto dropping = Trainer<float>::from_weights(Checkpoint::load(folder / "0"), config, source);
+  auto dropping = Trainer::from_weights(Checkpoint::load(folder / "0"), config, source);
   EXPECT_EQ(plain.evaluate().validation.loss, dropping.evaluate().validation.loss);
   EXPECT_NE(plain.step().loss, dropping.step().loss);
 }
@@ -165,7 +165,7 @@ TEST_F(TrainerTest, tells_its_observers) {
   } observer;
   const TemporaryFolder folder;
   Config config = tiny_config();
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   trainer.observe(observer);
   trainer.step();
   trainer.evaluate();
@@ -177,7 +177,7 @@ TEST_F(TrainerTest, tells_its_observers) {
 TEST_F(TrainerTest, stops_when_patience_runs_out) {
   Config config = tiny_config();
   config.eval.patience = 2, config.train.steps = 100;
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   trainer.step();
   trainer.evaluate();
   EXPECT_FALSE(trainer.done());
@@ -215,7 +215,7 @@ TEST_F(TrainerTest, stops_before_a_step_that_is_not_finite) {
   config.optimizer.lr = config.optimizer.min_lr = 1e6;
   config.optimizer.grad_clip = 0.0;
   config.train.steps = 1000, config.schedule.warmup_steps = 0;
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   std::string before, message;
   Index completed = 0;
   try {
@@ -235,7 +235,7 @@ TEST_F(TrainerTest, stops_before_a_step_that_is_not_finite) {
 
 TEST_F(TrainerTest, names_the_step_of_a_weight_that_is_not_finite) {
   Config config = tiny_config();
-  Trainer<float> trainer(config, tiny_source(config));
+  Trainer trainer(config, tiny_source(config));
   trainer.step();
   const Parameter* p = trainer.model().store().find("blocks/0/feed_forward/down/weight");
   ASSERT_NE(p, nullptr);
@@ -256,7 +256,7 @@ TEST_F(TrainerTest, holds_a_config_made_by_a_program_to_the_rules_of_a_file) {
   const auto refusal = [](void (*change)(Config&)) {
     Config config = tiny_config();
     change(config);
-    return message_of<ConfigError>([&] { Trainer<float>(config, tiny_source(tiny_config())); });
+    return message_of<ConfigError>([&] { Trainer(config, tiny_source(tiny_config())); });
   };
   EXPECT_EQ(refusal([](Config& c) { c.model.d_model = 10, c.model.n_heads = 3; }),
             "model.n_heads 3 does not divide model.d_model 10: 1 are left over");
@@ -276,7 +276,7 @@ TEST_F(TrainerTest, two_share_nothing) {
     const ThreadScope one(1);
     Config config = tiny_config();
     config.model.dropout = 0.1;
-    Trainer<float> trainer(config, tiny_source(config));
+    Trainer trainer(config, tiny_source(config));
     test::train_to(trainer, 12);
     state = test::state_of(trainer);
   };

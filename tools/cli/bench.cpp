@@ -11,9 +11,8 @@
 #include "handgrad/config/validate.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/core/tensor.h"
-#include "handgrad/nn/causal_lm.h"
-#include "handgrad/optim/optimizer.h"
 #include "handgrad/train/memory.h"
+#include "handgrad/train/update.h"
 #include "numbers.h"
 
 namespace handgrad::cli {
@@ -50,20 +49,18 @@ double gemm_peak_gflops() {
   return best;
 }
 
-// One training step on tokens drawn for it; returns its time in milliseconds. Drawing the tokens is not timed.
+// Training steps on random tokens, of the model and with the optimiser of the config.
 class Stepper {
  public:
   explicit Stepper(const Config& config)
       : config_(config),
         model_(config.model),
-        tokens_(static_cast<std::size_t>(config.train.batch_size * config.model.context)) {
+        tokens_(static_cast<std::size_t>(config.train.batch_size * config.model.context)),
+        update_(config, model_) {
     model_.initialise(static_cast<std::uint64_t>(config.train.seed));
-    model_.store().allocate_gradients();
-    if (config.model.tie_embeddings) model_.store().defer(model_.embedding_parameter());
-    const OptimizerConfig& o = config.optimizer;
-    optimizer_.emplace(model_.store(), AdamWOptions{o.beta1, o.beta2, o.eps, o.weight_decay});
   }
 
+  // Returns the time of one step in milliseconds, without the time for drawing its tokens.
   double step() {
     std::vector<std::vector<TokenId>> inputs, targets;
     for (Index a = 0; a < config_.train.accumulation; ++a) {
@@ -71,17 +68,8 @@ class Stepper {
       targets.push_back(random_tokens());
     }
     const auto start = Clock::now();
-    model_.store().zero_gradients();
-    for (std::size_t a = 0; a < inputs.size(); ++a) {
-      tape_.reset();
-      LossOptions loss;
-      loss.divisor = static_cast<Index>(tokens_) * config_.train.accumulation;
-      const ForwardOptions<float> options{true, static_cast<std::uint64_t>(config_.train.seed), drawn_};
-      tape_.backward(model_.loss(tape_, {inputs[a], config_.train.batch_size}, targets[a], loss, options));
-    }
-    model_.store().fold_deferred();
-    const double norm = gradient_norm(model_.store());
-    optimizer_->step(model_.store(), config_.optimizer.lr, clip_factor(norm, config_.optimizer.grad_clip));
+    update_.make_gradients(model_, [&](Index i) { return MicroBatch{inputs[i], targets[i], drawn_}; });
+    update_.apply(model_, config_.optimizer.lr, update_.norm(model_));
     return milliseconds_since(start);
   }
 
@@ -101,8 +89,7 @@ class Stepper {
   Config config_;
   CausalLm<float> model_;
   std::size_t tokens_;
-  std::optional<AdamW<float>> optimizer_;
-  Tape<float> tape_;
+  Update<float> update_;
   std::uint64_t drawn_ = 0;
 };
 
@@ -143,10 +130,10 @@ nlohmann::ordered_json measure(const Config& config, Index steps, int threads) {
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
-  cxxopts::Options options = make_options(
-      "bench",
-      "Times training steps (zeroing, forward, backward, norm, AdamW) on random tokens; the first two are left out.",
-      "CONFIG|RUN");
+  cxxopts::Options options = make_options("bench",
+                                          "Times training steps (zeroing, forward, backward, norm, optimiser) on "
+                                          "random tokens; the first two are left out.",
+                                          "CONFIG|RUN");
   options.add_options()("steps", "Steps, 3 or more: the two left out are included",
                         cxxopts::value<std::string>()->default_value("20"), "N")(
       "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(

@@ -39,7 +39,7 @@ std::string sample_prompt(const Config& config, const Tokenizer& tokenizer) {
 }
 
 // Text that the model writes, as one line; escapes keep it there.
-std::string sample_line(const Trainer<float>& trainer) {
+std::string sample_line(const Trainer& trainer) {
   const SampleConfig& sample = trainer.config().sample;
   std::string text;
   TextOptions options;
@@ -97,7 +97,7 @@ int train(const TrainRequest& request, int threads) {
   const std::string folder = output_folder(request);
   TrainPlan plan = plan_training(request, folder);
   if (is_done(plan.config, plan.loop()) && !plan.loop().evaluation_pending) {
-    const Trainer<float> trainer = make_trainer(std::move(plan));  // refuses a file or a text that does not fit
+    const Trainer trainer = make_trainer(std::move(plan));  // refuses a file or a text that does not fit
     if (!request.quiet) {
       say(fmt::format("{}: {}; {}\n", folder, finished_text(trainer.config(), trainer.loop()),
                       how_to_go_on(trainer.config(), trainer.loop())));
@@ -111,7 +111,7 @@ int train(const TrainRequest& request, int threads) {
   if (!split.empty() && !request.quiet) note("note: " + split);
   const Index file_bytes = plan.checkpoint ? plan.checkpoint->container().size_bytes() : 0;
   check_memory(memory, plan.config, file_bytes);
-  Trainer<float> trainer = make_trainer(std::move(plan));
+  Trainer trainer = make_trainer(std::move(plan));
   if (request.overwrite) clear_run_folder(posix_files(), folder);
   const StopRequest request_to_stop(StopRequest::Acknowledge::on_standard_error);
   Run run(std::move(trainer), folder);

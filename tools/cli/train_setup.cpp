@@ -287,10 +287,10 @@ TrainPlan plan_training(const TrainRequest& request, const std::string& folder) 
   return new_plan(request, parsed);
 }
 
-Trainer<float> make_trainer(TrainPlan plan) {
+Trainer make_trainer(TrainPlan plan) {
   if (!plan.checkpoint) return {plan.config, std::move(plan.source)};
-  if (plan.resumes) return Trainer<float>::resume(*plan.checkpoint, plan.config, std::move(plan.source));
-  return Trainer<float>::from_weights(*plan.checkpoint, plan.config, std::move(plan.source));
+  if (plan.resumes) return Trainer::resume(*plan.checkpoint, plan.config, std::move(plan.source));
+  return Trainer::from_weights(*plan.checkpoint, plan.config, std::move(plan.source));
 }
 
 }  // namespace handgrad::cli

@@ -41,6 +41,6 @@ struct TrainPlan {
 TrainPlan plan_training(const TrainRequest& request, const std::string& folder);
 
 /// The trainer of a plan.
-Trainer<float> make_trainer(TrainPlan plan);
+Trainer make_trainer(TrainPlan plan);
 
 }  // namespace handgrad::cli

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "handgrad/autograd/arena.h"
@@ -30,13 +32,16 @@ struct Node {
   const char* operation = "";
   int scope = 0;
   Shape shape;
-  typename Pool<S>::Block value, gradient;  // capacity 0: somebody else's memory
+  typename Pool<S>::Block value, gradient;  // capacity 0: memory that the graph does not own
   bool needs_gradient = false;
   bool kept = false;
-  int handles = 0;  // Vars that name it
-  int readers = 0;  // saved for the backward pass of so many nodes
+  bool may_hold_minus_infinity = false;  // on purpose: scores that a softmax is to ignore
+  int handles = 0;                       // Vars of this node
+  int readers = 0;                       // nodes whose backward pass reads this value
   std::span<const NodePart> inputs;
   std::span<const int> saved;
+  const std::type_info* attribute_type = nullptr;
+  const void* attribute = nullptr;
   void* closure = nullptr;
   void (*run)(Graph<S>& graph, Node& node) = nullptr;
   const Index* version = nullptr;  // of the parameter store that the value belongs to
@@ -46,21 +51,22 @@ struct Node {
 template <class S>
 class Graph;
 
-/// Sees every operation of a tape as it is done: for traces and statistics. What it reads it must not keep.
+/// Is called for every operation of a tape, right after it has run: for traces and statistics. It must not keep
+/// pointers to the values that it reads.
 template <class S>
 class GraphObserver {
  public:
   virtual ~GraphObserver() = default;
-  /// Node `id` has its value; its inputs' values are still there.
+  /// The value of node `id` is complete, and the values of its inputs are still held.
   virtual void after_forward(Graph<S>&, int /*id*/) {}
-  /// The backward pass of node `id` has added to its inputs' gradients; its own gradient is still there.
+  /// The backward pass of node `id` has added to the gradients of its inputs; its own gradient is still held.
   virtual void after_backward(Graph<S>&, int /*id*/) {}
 };
 
-/// What a Tape and its Vars share: the list of nodes, their memory and the one walk backward. Order and storage, no
-/// calculus. It lives until the tape and the last handle are gone.
+/// The list of nodes that a Tape and its Vars share, their memory, and the walk backward. It knows order and storage, no
+/// calculus. It lives as long as the tape or a handle does.
 template <class S>
-class Graph {
+class Graph : public std::enable_shared_from_this<Graph<S>> {
  public:
   // For operations (see output.h).
   Var<S> add_node(const char* operation, const Shape& shape, std::span<const NodePart> inputs);
@@ -76,12 +82,18 @@ class Graph {
   View<S> gradient_of(const NodePart& part);
   View<S> gradient_of(Node<S>& node);
   View<const S> value_of(const NodePart& part) { return {value(part.id) + part.offset, part.shape, part.strides}; }
-  /// The path of scopes that a node was made in: "blocks/3/attention".
+  /// The options with which the operation of a node was called, if it recorded options of type T; else null.
+  template <class T>
+  const T* attribute(int id) {
+    const Node<S>& n = node(id);
+    return n.attribute && *n.attribute_type == typeid(T) ? static_cast<const T*>(n.attribute) : nullptr;
+  }
+  /// The path of the scopes in which a node was made: "blocks/3/attention".
   const std::string& scope_of(int id) { return scopes_[static_cast<std::size_t>(node(id).scope)]; }
   Arena& arena() { return arena_; }
   bool recording() const { return recording_; }
 
-  // For Var.
+  // For NodeHandle.
   void pin(int id, Index generation);
   void unpin(int id, Index generation) noexcept;
   void check(Index generation, const char* what) const;
@@ -113,11 +125,10 @@ class Graph {
   std::vector<GraphObserver<S>*> observers_;
   int scope_ = 0;
   Index generation_ = 1;
-  Index handles_ = 0;
   Index live_ = 0;
   bool recording_;
   bool consumed_ = false;
-  bool orphaned_ = false;
+  bool closed_ = false;  // its tape is gone
 };
 
 }  // namespace handgrad

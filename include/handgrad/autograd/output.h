@@ -28,7 +28,7 @@ struct Scratch {
 
 namespace detail {
 
-// What is stored for each kind of thing that saves() takes, and what the closure receives for it.
+// Stores one argument of saves(); load() returns what the closure receives for it.
 template <class S, class T>
 struct Saved {
   T value;
@@ -49,7 +49,7 @@ struct Saved<S, Var<S>> {
 template <class S, std::size_t N, class... Ts>
 class Saver;
 
-/// A node being made: its memory is written by the forward pass, then saves(...).on_backward(...) completes it.
+/// A node that is being made. The forward pass writes its memory; saves(...).on_backward(...) completes it.
 template <class S, std::size_t N>
 class Output {
  public:
@@ -61,11 +61,22 @@ class Output {
   Rows<S> rows() const { return view().rows(y_.graph().node(y_.id()).operation); }
   Heads<S> heads() const { return view().heads(); }
   Scratch<S> scratch(Index size) const { return {y_.graph().scratch(y_.id(), size), size}; }
-  /// Values that backward needs and whose owner may not wait for it (tokens, positions).
+  /// A copy of values that backward needs and that may not live as long (tokens, positions).
   template <class T>
   std::span<const T> copy(std::span<const T> values) const {
     return y_.graph().recording() ? std::span<const T>(y_.graph().arena().copy(values)) : values;
   }
+
+  /// Records the options of the operation, for observers (Graph::attribute).
+  template <class T>
+  void records(const T& options) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    Node<S>& node = y_.graph().node(y_.id());
+    node.attribute = y_.graph().arena().make(options);
+    node.attribute_type = &typeid(T);
+  }
+  /// Declares that elements may be -infinity on purpose, as scores are that a softmax is to ignore.
+  void may_hold_minus_infinity() const { y_.graph().node(y_.id()).may_hold_minus_infinity = true; }
 
   template <class... Ts>
   Saver<S, N, Ts...> saves(const Ts&... things) const {

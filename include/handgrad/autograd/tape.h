@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ class Tape {
  public:
   explicit Tape(bool recording = !is_complex_v<S>);
   ~Tape();
-  Tape(Tape&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Tape(Tape&&) noexcept = default;
   Tape& operator=(Tape&& other) noexcept {
     std::swap(graph_, other.graph_);
     return *this;
@@ -37,8 +37,9 @@ class Tape {
   /// A parameter; its gradient is added to the store's, if the store has gradients. Throws RangeError for an unknown
   /// id, Error before the store's allocate().
   Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
-  /// The same; its gradient is added to the store's deferred one, if the store defers this parameter.
-  Var<S> deferred_parameter(const ParameterStore<S>& store, ParameterId id);
+  /// The same for the second use of a parameter: its gradient is added to the store's second one, if there is one for
+  /// this parameter.
+  Var<S> parameter_second_use(const ParameterStore<S>& store, ParameterId id);
 
   /// Adds to the gradient of everything that y, a single element, depends on. Throws ShapeError if y has more elements,
   /// Error for a second call before reset(), or if parameters were changed since they were read.
@@ -99,7 +100,7 @@ class Tape {
   // Throws Error for a tape that has been moved from.
   Graph<S>& graph() const;
 
-  Graph<S>* graph_;
+  std::shared_ptr<Graph<S>> graph_;
 };
 
 }  // namespace handgrad

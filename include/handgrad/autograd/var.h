@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "handgrad/core/views.h"
@@ -11,51 +12,69 @@ class Tape;
 template <class S>
 class Graph;
 
-/// A handle to a value on a tape, or to a part of one: {graph, id, generation, view}. It owns no memory; as long as a
-/// handle exists, its value stays. Copies are cheap. Heads and slices are Vars of the same node, without a copy.
+/// Keeps one node of a graph, and the graph itself, for as long as a copy exists.
+template <class S>
+class NodeHandle {
+ public:
+  NodeHandle() = default;
+  NodeHandle(std::shared_ptr<Graph<S>> graph, int id, Index generation);
+  NodeHandle(const NodeHandle& other) : NodeHandle(other.graph_, other.id_, other.generation_) {}
+  NodeHandle(NodeHandle&&) noexcept = default;
+  NodeHandle& operator=(NodeHandle other) noexcept;
+  ~NodeHandle();
+
+  explicit operator bool() const { return graph_ != nullptr; }
+  /// Throws Error for an empty handle, for one from before reset(), and for one whose tape is gone.
+  Graph<S>& graph() const;
+  int id() const { return id_; }
+
+ private:
+  std::shared_ptr<Graph<S>> graph_;
+  int id_ = -1;
+  Index generation_ = 0;
+};
+
+/// A value on a tape, or a part of one: a node and a view of its elements. It owns no memory; the value stays for as
+/// long as a handle exists. Copies are cheap. Heads and slices are Vars of the same node and copy nothing.
 ///
-/// A handle from before Tape::reset() throws Error when it is used; a handle may outlive its tape.
+/// A Var from before Tape::reset() throws Error when it is used; a Var may outlive its tape.
 template <class S>
 class Var {
  public:
   Var() = default;
-  Var(const Var& other);
-  Var(Var&& other) noexcept;
-  Var& operator=(Var other) noexcept;
-  ~Var();
 
-  explicit operator bool() const { return graph_ != nullptr; }
+  explicit operator bool() const { return static_cast<bool>(node_); }
   const Shape& shape() const { return shape_; }
   Index extent(int axis) const { return shape_[axis]; }
   Index size() const { return shape_.size(); }
 
   View<const S> view() const;
-  /// As rows; `operation` opens the message of the ShapeError that says why this is not possible.
+  /// As a matrix of rows. Throws ShapeError, which begins with `operation`, if the view cannot be read so.
   Rows<const S> rows(const char* operation = "value") const { return view().rows(operation); }
   Heads<const S> heads() const { return view().heads(); }
-  /// The only element of a value of one element. Throws ShapeError for others. Holds nothing.
+  /// The only element. Throws ShapeError unless there is exactly one.
   S item() const;
 
-  /// Elements [begin, begin + count) of an axis. Throws RangeError.
+  /// Elements [begin, begin + count) of an axis. Throws RangeError for elements outside of the axis.
   Var slice(int axis, Index begin, Index count) const;
   /// An axis of n x w elements read as two axes (n, w). Throws ShapeError if the extent differs.
   Var split_axis(int axis, Index n, Index w) const;
   /// (..., n x w) read as (..., n, w). Throws ShapeError if n does not divide the last extent.
   Var split_last(Index parts) const;
-  /// The same elements under another shape; the view must be dense. Throws ShapeError.
+  /// The same elements in row-major order under another shape. Throws ShapeError if the view is not contiguous.
   Var reshape(const Shape& shape) const;
   /// Two axes exchanged, without moving an element.
   Var transpose(int axis, int other) const;
   /// The same value, through which no gradient flows.
   Var detach() const;
-  /// Value and gradient of the whole node stay until reset().
+  /// Keeps the value and the gradient of the whole node until reset().
   Var keep() const;
 
   /// The gradient of this part: of a leaf, or of a node marked keep(), after backward(). Throws Error if there is none.
   View<const S> gradient() const;
 
-  Graph<S>& graph() const;
-  int id() const { return id_; }
+  Graph<S>& graph() const { return node_.graph(); }
+  int id() const { return node_.id(); }
   bool detached() const { return detached_; }
   Index offset() const { return offset_; }
   const Strides& strides() const { return strides_; }
@@ -63,12 +82,11 @@ class Var {
  private:
   friend class Graph<S>;
   friend class Tape<S>;
-  Var(Graph<S>* graph, int id, Index generation, const Shape& shape);
+  Var(NodeHandle<S> node, const Shape& shape)
+      : node_(std::move(node)), shape_(shape), strides_(contiguous_strides(shape)) {}
 
-  Graph<S>* graph_ = nullptr;
-  Index generation_ = 0;
+  NodeHandle<S> node_;
   Index offset_ = 0;
-  int id_ = -1;
   bool detached_ = false;
   Shape shape_;
   Strides strides_{};

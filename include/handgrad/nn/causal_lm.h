@@ -13,17 +13,7 @@ namespace handgrad {
 struct TokenBatch {
   std::span<const TokenId> tokens;
   Index batch = 1;
-  PositionsRef positions;  ///< (T) or (B, T); empty: 0, 1, ... behind what the cache holds.
-};
-
-/// What a forward pass does beside the arithmetic of the model. The default is evaluation.
-template <class S>
-struct ForwardOptions {
-  bool training = false;           ///< Dropout as configured.
-  std::uint64_t seed = 0;          ///< Of dropout.
-  std::uint64_t first_sample = 0;  ///< Number of the batch's first sequence, over the whole training.
-  KvCache<S>* cache = nullptr;     ///< For generation: one sequence, recording off.
-  Index attention_tile = 0;        ///< Queries and keys in a tile of tiled attention; 0: as many as are fast.
+  PositionsRef positions;  ///< (T) or (B, T); empty: 0, 1, ..., after the tokens that the cache holds.
 };
 
 /// A causal language model: embeddings, blocks, a final norm and a head; the GPT-2 shape and the Llama shape are
@@ -34,31 +24,36 @@ class CausalLm {
   /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
   /// Throws ConfigError for one that is not resolved or has no vocab_size.
   explicit CausalLm(const ModelConfig& config) : CausalLm(config, true) {}
-  /// Parameters of such a model, without making it. Throws as above.
+  /// Number of parameters of such a model, which is not made. Throws as the constructor does.
   static Index count_parameters(const ModelConfig& config) { return CausalLm(config, false).store().scalar_count(); }
 
   /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,
   /// biases 0; a function of the seed and the parameters' order. Source: Radford et al. 2019, section 2.3.
   void initialise(std::uint64_t seed);
 
-  /// What the blocks make of the tokens, after the final norm: (B, T, C). Throws ShapeError, RangeError.
+  /// The last block's output after the final norm: (B, T, C). Throws ShapeError, RangeError.
   Var<S> hidden(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
   /// Scores of the next token: (B, T, V).
   Var<S> logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
   /// The same for the last token of each sequence only: (B, 1, V).
   Var<S> last_logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
-  /// Mean cross-entropy of the targets, one a token; a single element.
+  /// Mean cross-entropy of the targets, one target per token; a single element.
   Var<S> loss(Tape<S>& tape, const TokenBatch& batch, std::span<const TokenId> targets, LossOptions loss = {},
               const ForwardOptions<S>& options = {}) const;
+
+  /// Makes the store's gradients, all 0, and a second one for a tied embedding, whose two uses are summed apart.
+  void allocate_gradients();
+  /// Completes the gradients of an update, once its last backward pass is done: adds up the uses of a tied embedding.
+  void finish_gradients() { store_.finish_gradients(); }
 
   const ModelConfig& config() const { return config_; }
   ParameterStore<S>& store() { return store_; }
   const ParameterStore<S>& store() const { return store_; }
-  /// The token embedding, which is the head, too, if they are tied.
+  /// The token embedding, which is also the head if they are tied.
   ParameterId embedding_parameter() const { return embedding_; }
 
-  /// Elements of the matrices that enter products, the head once, tables never: what a token costs, times 6 for a
-  /// training step's floating-point operations.
+  /// Elements of the matrices that enter products: the head once, tables never. A training step does 6 floating-point
+  /// operations per element and token.
   Index product_elements() const;
 
  private:
@@ -73,7 +68,7 @@ class CausalLm {
   std::optional<Norm> final_norm_;
   std::optional<RopeTable<S>> rope_table_;
   Tensor<S> sinusoids_;
-  std::vector<Index> counting_;  // 0, 1, 2, ...
+  std::vector<Index> default_positions_;  // 0, 1, 2, ...
 };
 
 }  // namespace handgrad

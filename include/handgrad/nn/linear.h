@@ -6,12 +6,13 @@
 
 namespace handgrad {
 
-/// y = x W^T + b with a weight (out, in) and, if asked for, a bias (out).
+/// y = x W^T + b with a weight (out, in) and, optionally, a bias (out).
 class Linear {
  public:
-  /// Declares `name`/weight and `name`/bias.
+  /// Declares `name`/weight, in the given role, and `name`/bias if there is one.
   template <class S>
-  Linear(ParameterStore<S>& store, const std::string& name, Index in, Index out, bool bias);
+  Linear(ParameterStore<S>& store, const std::string& name, Index in, Index out, bool bias,
+         ParameterRole role = ParameterRole::matrix);
 
   template <class S>
   Var<S> forward(const Context<S>& context, Var<S> x) const;

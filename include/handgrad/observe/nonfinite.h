@@ -9,44 +9,48 @@
 
 namespace handgrad {
 
-/// A tensor that took part where a number first was not finite.
+/// An operand of the operation that first produced a non-finite number.
+template <class S>
 struct WitnessTensor {
-  std::string name;  ///< "input 0", "gradient"
-  Tensor<float> values;
+  std::string name;  ///< "input 0", "gradient of the output"
+  Tensor<S> values;
   double least = 0.0, largest = 0.0;  ///< Over its finite elements.
   Index not_finite = 0;
 };
 
-/// The first operation whose output, or a gradient that it gave, was not finite while what it read was.
+/// The first operation with finite operands whose result, or a gradient that it produced, was not finite.
+template <class S>
 struct NonFiniteOrigin {
   std::string operation;  ///< "rms_norm"
   std::string scope;      ///< "blocks/3/attention"
   bool backward = false;
-  int input = 0;      ///< backward: whose gradient.
-  Index element = 0;  ///< Of the output, or of that gradient, row-major.
+  int input = 0;      ///< Of the backward pass: the input to which the gradient belongs.
+  Index element = 0;  ///< Of the result, or of that gradient, row-major.
   double value = 0.0;
-  std::vector<WitnessTensor> witnesses;
+  std::vector<WitnessTensor<S>> witnesses;
 
   /// "blocks/3/attention/rms_norm, forward, element 17 is nan; input 0 (2, 8) in [-1.5, 3e+38]"
   std::string to_string() const;
 };
 
-/// Watches a tape until the first non-finite number appears, and keeps what was known there. Slow: every element of
-/// every operation is looked at. Masked scores that an operation sets to -infinity on purpose are not held against it.
-class NonFiniteTracer final : public GraphObserver<float> {
+/// Observes a tape until the first non-finite number appears, and records the operation and its operands. It is slow:
+/// it reads every element of every operation. -infinity is accepted where an operation declares it (Output).
+template <class S>
+class NonFiniteTracer final : public GraphObserver<S> {
  public:
-  void after_forward(Graph<float>& graph, int id) override;
-  void after_backward(Graph<float>& graph, int id) override;
+  void after_forward(Graph<S>& graph, int id) override;
+  void after_backward(Graph<S>& graph, int id) override;
   /// Null as long as every number was finite.
-  std::shared_ptr<const NonFiniteOrigin> origin() const { return origin_; }
+  std::shared_ptr<const NonFiniteOrigin<S>> origin() const { return origin_; }
 
  private:
-  void record(Graph<float>& graph, int id, bool backward, int input, Index element, double value);
+  void record(Graph<S>& graph, int id, bool backward, int input, Index element, S value);
 
-  std::shared_ptr<const NonFiniteOrigin> origin_;
+  std::shared_ptr<const NonFiniteOrigin<S>> origin_;
 };
 
 /// Index of the first element that is not finite; -1 if all are.
-Index first_not_finite(View<const float> x);
+template <class S>
+Index first_not_finite(View<const S> x);
 
 }  // namespace handgrad

@@ -7,7 +7,7 @@
 namespace handgrad {
 
 /// Global L2 norm of all gradients of a store, accumulated in double in a fixed order. NaN or infinite if any is.
-/// Throws Error for a store without gradients.
+/// Throws Error for a store without gradients, or whose finish_gradients() has not been called.
 template <class S>
 double gradient_norm(const ParameterStore<S>& store);
 
@@ -34,8 +34,8 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   /// Applies an update with this learning rate; gradients are multiplied by `gradient_scale` first, as by clipping.
-  /// Throws Error for a store without gradients or with other parameters than the constructor's, RangeError for a rate
-  /// that is not finite or below 0 and a scale that is not finite. Then nothing has changed.
+  /// Throws Error for a store without gradients, with unfinished ones or with other parameters than the constructor's,
+  /// RangeError for a rate that is not finite or below 0 and a scale that is not finite. Then nothing has changed.
   virtual void step(ParameterStore<S>& store, double lr, double gradient_scale) = 0;
   /// Names of the state's buffers ("m", "v"), each of flat_size() elements.
   virtual std::vector<const char*> state_names() const = 0;

@@ -15,7 +15,7 @@ class MetricsLog;
 
 /// A trainer with a run folder (checkpoint/run_folder.h): logs, evaluates and saves as the config says.
 ///
-///   Run run(Trainer<float>(config, source), "runs/mine");
+///   Run run(Trainer(config, source), "runs/mine");
 ///   while (!run.done() && !stop.stop_requested()) run.advance(stop);
 ///   run.save();
 class Run {
@@ -23,12 +23,12 @@ class Run {
   /// Takes the folder: creates it if needed, locks it, writes config.toml, cuts metrics.jsonl back to the trainer's
   /// step, and renames checkpoint files of later steps, which the trainer has passed over, out of the way. Throws
   /// DataError if another process holds the folder or has trained it further, or if writing fails.
-  Run(Trainer<float> trainer, const std::string& folder, FileSystem* fs = posix_files());
+  Run(Trainer trainer, const std::string& folder, FileSystem* fs = posix_files());
   Run(Run&&) noexcept;
   ~Run();
 
-  Trainer<float>& trainer() { return trainer_; }
-  const Trainer<float>& trainer() const { return trainer_; }
+  Trainer& trainer() { return trainer_; }
+  const Trainer& trainer() const { return trainer_; }
   const std::string& folder() const { return folder_; }
   /// New names of the checkpoint files that were renamed.
   const std::vector<std::string>& set_aside() const { return set_aside_; }
@@ -47,7 +47,7 @@ class Run {
   void evaluate(std::stop_token stop);
   void update_links();
 
-  Trainer<float> trainer_;
+  Trainer trainer_;
   std::string folder_;
   FileSystem* fs_;
   std::unique_ptr<RunLock> lock_;

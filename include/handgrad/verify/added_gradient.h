@@ -11,7 +11,7 @@ namespace handgrad {
 /// Proves that a backward pass adds to the gradients that a store holds.
 ///
 ///   ...a backward pass into gradients of 0...
-///   AddedGradient<S> proof(store, seed);   // keeps what it found; gradients are now random, of each tensor's own size
+///   AddedGradient<S> proof(store, seed);   // copies the gradients, then sets them to random numbers of the same size
 ///   ...the same pass again...
 ///   const auto rows = proof.compare();
 ///
@@ -19,16 +19,16 @@ namespace handgrad {
 template <class S>
 class AddedGradient {
  public:
-  /// Of one tensor.
+  /// The worst entry of one tensor.
   struct Row {
     std::string tensor;
-    double error = 0.0;  ///< The worst entry's.
-    Index index = 0;     ///< Which entry that is.
+    double error = 0.0;
+    Index index = 0;
   };
 
   /// Throws Error if the store has no gradients.
   AddedGradient(ParameterStore<S>& store, std::uint64_t seed);
-  /// A row for each tensor, in the store's order. A deferred gradient must have been folded.
+  /// One row per tensor, in the store's order.
   std::vector<Row> compare() const;
   /// One sentence for each tensor whose error is above `limit`, or NaN.
   std::vector<std::string> violations(double limit) const;

@@ -1,0 +1,13 @@
+#include "handgrad/autograd/output.h"
+
+#include <fmt/format.h>
+
+#include "handgrad/core/errors.h"
+
+namespace handgrad {
+
+void detail::refuse_no_input(const char* operation) {
+  throw Error(fmt::format("{}: the first operand is an empty handle", operation));
+}
+
+}  // namespace handgrad

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace handgrad {
+
+/// The random draws of the proofs: each has numbers of its own in Stream::audit.
+enum class Draw : std::uint32_t { direction = 0x10000, tensor_direction = 0x20000, added_gradient = 0x40000 };
+
+/// The substream of draw number n of a kind.
+inline std::uint32_t draw_number(Draw kind, std::uint64_t n) {
+  return static_cast<std::uint32_t>(kind) + static_cast<std::uint32_t>(n);
+}
+
+}  // namespace handgrad
