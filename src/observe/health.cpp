@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/lanes.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
 #include "handgrad/core/parallel.h"
-#include "handgrad/ops/attention_options.h"
+#include "ops/attention_visibility.h"
 
 namespace handgrad {
 namespace {
@@ -55,27 +56,42 @@ struct RowSoftmax {
   double entropy() const { return std::log(l) - w / l; }
 };
 
-// Queries [q0, q0 + rows) of one head, against every key that they see: tiled attention does not keep its scores, so
-// they are computed again, in the same tiles.
+// The attention of one operation, as observed.
 template <class S>
-ScoreStatistics statistics_of_tile(Rows<const S> q, Rows<const S> k, double scale, Index q0) {
-  const Index rows = std::min(attention_tile, q.rows - q0), lead = k.rows - q.rows;
+struct ObservedAttention {
+  Heads<const S> q, k;
+  double scale;
+  Visibility visibility;
+};
+
+// Queries [q0, q0 + rows) of head h of sequence b, against every key that they see: tiled attention does not keep its
+// scores, so they are computed again, in tiles. The entropy of a query that sees no key is 0.
+template <class S>
+ScoreStatistics statistics_of_queries(const ObservedAttention<S>& in, Index b, Index h, Index q0) {
+  const Rows<const S> q = in.q.head(b, h), k = in.k.head(b, h / (in.q.heads / in.k.heads));
+  const Index rows = std::min(attention_tile, q.rows - q0), end = in.visibility.keys_end(q0 + rows, k.rows);
   Buffer<S> s(rows * attention_tile), memory(attention_tile);
   std::vector<RowSoftmax<S>> softmax(static_cast<std::size_t>(rows));
-  const Index end = std::min(q0 + rows + lead, k.rows);
   for (Index k0 = 0; k0 < end; k0 += attention_tile) {
-    const Index cols = std::min(attention_tile, end - k0);
-    multiply<S>({q.slice(q0, rows)}, {k.slice(k0, cols), Turn::yes}, static_cast<S>(scale), Store::assign,
-                {s.data(), rows, cols, cols});
+    const ScoreTile tile{b, h, q0, rows, k0, std::min(attention_tile, end - k0)};
+    multiply<S>({q.slice(q0, rows)}, {k.slice(k0, tile.cols), Turn::yes}, static_cast<S>(in.scale), Store::assign,
+                {s.data(), rows, tile.cols, tile.cols});
     for (Index r = 0; r < rows; ++r) {
-      const Index visible = std::clamp<Index>(q0 + r + lead + 1 - k0, 0, cols);
-      if (visible > 0) softmax[static_cast<std::size_t>(r)].add(s.data() + r * cols, visible, memory.data());
+      S* scores = s.data() + r * tile.cols;
+      Index visible = in.visibility.causal_count(tile, r);
+      if (in.visibility.masked()) {
+        const Index candidates = std::exchange(visible, 0);
+        for (Index c = 0; c < candidates; ++c) {
+          if (in.visibility.sees(tile, r, c)) scores[visible++] = scores[c];
+        }
+      }
+      if (visible > 0) softmax[r].add(scores, visible, memory.data());
     }
   }
   ScoreStatistics found;
   for (const RowSoftmax<S>& row : softmax) {
     found.largest = larger(found.largest, static_cast<double>(row.m));
-    found.entropy += row.entropy();
+    if (row.l != 0.0) found.entropy += row.entropy();
     ++found.rows;
   }
   return found;
@@ -111,13 +127,13 @@ void add_statistics(Index units, ScoreStatistics& to, F statistics_of) {
 }
 
 template <class S>
-void measure_heads(Heads<const S> q, Heads<const S> k, const AttentionOptions& options, ScoreStatistics& to) {
-  const Index tiles = (q.time + attention_tile - 1) / attention_tile, group = q.heads / k.heads;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(q.width));
-  (void)options;
+void measure_attention(Heads<const S> q, Heads<const S> k, const AttentionOptions& options, ScoreStatistics& to) {
+  const Index tiles = (q.time + attention_tile - 1) / attention_tile;
+  const ObservedAttention<S> in{q, k, attention_scale(options, q.width),
+                                Visibility(options, {q.batch, q.heads, q.time, k.time})};
   add_statistics(q.batch * q.heads * tiles, to, [&](Index unit) {
-    const Index head = unit / tiles, b = head / q.heads, h = head % q.heads;
-    return statistics_of_tile(q.head(b, h), k.head(b, h / group), scale, unit % tiles * attention_tile);
+    const Index head = unit / tiles;
+    return statistics_of_queries(in, head / q.heads, head % q.heads, unit % tiles * attention_tile);
   });
 }
 
@@ -179,7 +195,7 @@ void HealthMonitor<S>::after_forward(Graph<S>& graph, int id) {
   if (const AttentionOptions* options = graph.template attribute<AttentionOptions>(id)) {
     Part* part = part_of(scope, "/attention");
     const View<const S> q = graph.value_of(node.inputs[0]), k = graph.value_of(node.inputs[1]);
-    if (part) measure_heads(q.heads(), k.heads(), *options, part->scores);
+    if (part) measure_attention(q.heads(), k.heads(), *options, part->scores);
   } else if (operation == "softmax") {
     Part* part = part_of(scope, "/attention");
     const View<const S> probabilities{graph.value(id), node.shape, contiguous_strides(node.shape)};

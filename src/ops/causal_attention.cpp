@@ -11,61 +11,13 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/gemm.h"
 #include "ops/attention_checks.h"
-#include "ops/broadcast.h"
+#include "ops/attention_visibility.h"
 #include "ops/seen_product.h"
 
 namespace handgrad {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-double scale_of(const AttentionOptions& options, Index width) {
-  return options.scale != 0.0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(width));
-}
-
-// One tile of scores: queries [q0, q0 + rows) against keys [k0, k0 + cols) of one head.
-struct TilePlace {
-  Index b, h, q0, rows, k0, cols;
-};
-
-// What is visible in a tile.
-class Visibility {
- public:
-  Visibility(const AttentionOptions& options, const Shape& scores)
-      : options_(options),
-        mask_(options.mask ? broadcast_view(options.mask, scores) : MaskRef{}),
-        lead_(scores[-1] - scores[-2]),
-        hides_(options.mask || (options.causal && scores[-2] > 1)) {}
-
-  /// True if some query may not see some key.
-  bool hides() const { return hides_; }
-  bool sees(const TilePlace& tile, Index r, Index c) const {
-    return c < causal_count(tile, r) && (!masked() || mask_row(tile, r)[c * mask_step()]);
-  }
-
-  /// Keys of the tile that the causal rule leaves to its row r: the first so many.
-  Index causal_count(const TilePlace& tile, Index r) const {
-    if (!options_.causal) return tile.cols;
-    return std::clamp<Index>(tile.q0 + r + lead_ + 1 - tile.k0, 0, tile.cols);
-  }
-  /// One past the last key that queries up to `q_end` may see.
-  Index keys_end(Index q_end, Index keys) const { return options_.causal ? std::min(q_end + lead_, keys) : keys; }
-  /// The first query that may see key k0.
-  Index first_query(Index k0) const { return options_.causal ? std::max<Index>(0, k0 - lead_) : 0; }
-
-  bool masked() const { return static_cast<bool>(mask_); }
-  const std::uint8_t* mask_row(const TilePlace& tile, Index r) const {
-    return mask_.data + tile.b * mask_.strides[0] + tile.h * mask_.strides[1] + (tile.q0 + r) * mask_.strides[2] +
-           tile.k0 * mask_.strides[3];
-  }
-  Index mask_step() const { return mask_.strides[3]; }
-
- private:
-  const AttentionOptions& options_;
-  MaskRef mask_;
-  Index lead_;
-  bool hides_;
-};
 
 // Memory for the tiles that one thread works on; kept between calls, so that a step allocates nothing.
 template <class S>
@@ -95,7 +47,7 @@ struct TileMemory {
 
 // Turns the scores of row r into p = exp(s - shift) in place, hidden ones into 0.
 template <class S, class R>
-void exponentials(const Visibility& visibility, const TilePlace& tile, Index r, S* s, R shift, S log_sum) {
+void exponentials(const Visibility& visibility, const ScoreTile& tile, Index r, S* s, R shift, S log_sum) {
   const Index count = visibility.causal_count(tile, r);
   if (visibility.masked()) {
     const std::uint8_t* allowed = visibility.mask_row(tile, r);
@@ -109,7 +61,7 @@ void exponentials(const Visibility& visibility, const TilePlace& tile, Index r, 
 
 // The largest visible score of row r; -infinity if there is none.
 template <class S>
-auto visible_max(const Visibility& visibility, const TilePlace& tile, Index r, const S* s) {
+auto visible_max(const Visibility& visibility, const ScoreTile& tile, Index r, const S* s) {
   using R = decltype(real_part(S{}));
   const Index count = visibility.causal_count(tile, r);
   if (count == 0) return static_cast<R>(-infinity);
@@ -120,7 +72,7 @@ auto visible_max(const Visibility& visibility, const TilePlace& tile, Index r, c
 }
 
 template <class S>
-void apply_dropout(const DropoutMask& dropout, const Heads<const S>& q, Index keys, const TilePlace& tile, S* p) {
+void apply_dropout(const DropoutMask& dropout, const Heads<const S>& q, Index keys, const ScoreTile& tile, S* p) {
   if (!dropout.active()) return;
   const S keep = constant<S>(dropout.keep_scale());
   for (Index r = 0; r < tile.rows; ++r) {
@@ -134,7 +86,7 @@ void apply_dropout(const DropoutMask& dropout, const Heads<const S>& q, Index ke
 // One tile of the forward pass: scores in, probabilities (not yet divided by their sum) out; what stands in y so far is
 // brought to the new maximum.
 template <class S, class R>
-void online_softmax(const Visibility& visibility, const TilePlace& tile, S* s, R* row_max, Accumulator<S>* row_sum,
+void online_softmax(const Visibility& visibility, const ScoreTile& tile, S* s, R* row_max, Accumulator<S>* row_sum,
                     Rows<S> y) {
   const bool first = tile.k0 == 0;
   for (Index r = 0; r < tile.rows; ++r) {
@@ -160,7 +112,7 @@ void online_softmax(const Visibility& visibility, const TilePlace& tile, S* s, R
 
 // s = scale q k^T for one tile, rows adjacent.
 template <class S>
-Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const TilePlace& tile, S* memory) {
+Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const ScoreTile& tile, S* memory) {
   const Rows<S> s{memory, tile.rows, tile.cols, tile.cols};
   multiply<S>({q}, {k, Turn::yes}, constant<S>(scale), Store::assign, s);
   return s;
@@ -169,7 +121,7 @@ Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const TilePl
 // All keys for one tile of queries of one head.
 template <class S>
 void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& options, const Visibility& visibility,
-                     TilePlace tile, S* row_max, S* log_sum, const Heads<S>& y) {
+                     ScoreTile tile, S* row_max, S* log_sum, const Heads<S>& y) {
   TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, 0);
   const Index kv = tile.h / (in.q.heads / in.k.heads);
   const Rows<const S> q = in.q.head(tile.b, tile.h).slice(tile.q0, tile.rows);
@@ -184,7 +136,7 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
   for (tile.k0 = 0; tile.k0 < end; tile.k0 += options.key_tile) {
     tile.cols = std::min(options.key_tile, end - tile.k0);
     const Rows<S> s =
-        tile_scores(q, k.slice(tile.k0, tile.cols), scale_of(options, in.q.width), tile, memory.scores.data());
+        tile_scores(q, k.slice(tile.k0, tile.cols), attention_scale(options, in.q.width), tile, memory.scores.data());
     online_softmax<S>(visibility, tile, s.data, maxima, sums, out);
     apply_dropout<S>(options.dropout, in.q, in.k.time, tile, s.data);
     multiply_seen<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out, Turn::no,
@@ -202,7 +154,7 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
 
 // ds = scale p (dp - delta) for row r, in place of dp; 0 where a score is hidden: there dp may have overflowed.
 template <class S>
-void score_gradient(const Visibility& visibility, const TilePlace& tile, Index r, S scale, S delta, const S* p, S* dp) {
+void score_gradient(const Visibility& visibility, const ScoreTile& tile, Index r, S scale, S delta, const S* p, S* dp) {
   const Index count = visibility.causal_count(tile, r);
   if (visibility.masked()) {
     const std::uint8_t* allowed = visibility.mask_row(tile, r);
@@ -236,10 +188,10 @@ struct BackwardHead {
 // What one tile of scores adds to dq, dk and dv.
 template <class S>
 void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, const AttentionOptions& options,
-                   const Visibility& visibility, const TilePlace& tile, TileMemory<S>& memory) {
+                   const Visibility& visibility, const ScoreTile& tile, TileMemory<S>& memory) {
   const Rows<const S> q = head.q.slice(tile.q0, tile.rows), k = head.k.slice(tile.k0, tile.cols),
                       v = head.v.slice(tile.k0, tile.cols), dy = head.dy.slice(tile.q0, tile.rows);
-  const double scale = scale_of(options, in.q.width);
+  const double scale = attention_scale(options, in.q.width);
   const Rows<S> p = tile_scores(q, k, scale, tile, memory.scores.data());
   const Rows<S> ds{memory.dscores.data(), tile.rows, tile.cols, tile.cols};
   for (Index r = 0; r < tile.rows; ++r) {
@@ -326,7 +278,7 @@ void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptio
   const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
   parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
     const Index head = unit / tiles, q0 = unit % tiles * options.query_tile;
-    const TilePlace tile{head / in.q.heads, head % in.q.heads, q0, std::min(options.query_tile, in.q.time - q0), 0, 0};
+    const ScoreTile tile{head / in.q.heads, head % in.q.heads, q0, std::min(options.query_tile, in.q.time - q0), 0, 0};
     const Index row = head * in.q.time + q0;
     forward_queries<S>(in, options, visibility, tile, row_max + row, log_sum + row, y);
   });

@@ -44,12 +44,10 @@ enum class Form { tiled, textbook };
 
 // Attention in the block's scope, as the model does it.
 void attend(OneBlock& block, HealthMonitor<float>& monitor, Form form, const Tensor<float>& q, const Tensor<float>& k,
-            double dropout = 0.0) {
+            const AttentionOptions& options = {}) {
   block.tape.reset();
   const Tape<float>::Watch watch(block.tape, monitor);
   const Tape<float>::Scope outer(block.tape, "blocks/0"), inner(block.tape, "attention");
-  AttentionOptions options;
-  options.dropout.probability = dropout;
   const Var<float> vq = block.tape.variable(q), vk = block.tape.variable(k), vv = block.tape.variable(k);
   if (form == Form::tiled) {
     causal_attention(vq, vk, vv, options);
@@ -67,10 +65,11 @@ struct AttentionFigures {
   bool operator==(const AttentionFigures&) const = default;
 };
 
-AttentionFigures attention_figures(Form form, const Tensor<float>& q, const Tensor<float>& k, double dropout = 0.0) {
+AttentionFigures attention_figures(Form form, const Tensor<float>& q, const Tensor<float>& k,
+                                   const AttentionOptions& options = {}) {
   OneBlock block(1);
   HealthMonitor<float> monitor(block.store);
-  attend(block, monitor, form, q, k, dropout);
+  attend(block, monitor, form, q, k, options);
   return AttentionFigures(monitor);
 }
 
@@ -167,11 +166,30 @@ TEST(Health, attention_over_tiles_and_grouped_heads) {
     const auto figures = attention_figures(form, q, k);
     EXPECT_NEAR(figures.largest, largest, 1e-5);
     EXPECT_NEAR(figures.entropy, entropy, 1e-5);
-    EXPECT_EQ(attention_figures(form, q, k, 0.5), figures);
+    EXPECT_EQ(attention_figures(form, q, k, {.dropout = {.probability = 0.5}}), figures);
     for (const int threads : {1, 2, 3}) {
       const ThreadScope scope(threads);
       EXPECT_EQ(attention_figures(form, q, k), figures) << threads << " threads";
     }
+  }
+}
+
+// Scale, mask and causal rule are those of the attention that is observed: both forms give the same figures.
+TEST(Health, attention_with_other_options) {
+  constexpr Index T = 150;
+  const auto q = random_tensor<float>({2, T, 2, 4}, 1, 2.0), k = random_tensor<float>({2, T, 2, 4}, 2, 2.0);
+  Mask mask(Shape{T, T});
+  for (Index i = 0; i < T * T; ++i) mask[i] = i % 7 != 0 && i / T != 5;  // query 5 sees nothing
+  const auto plain = attention_figures(Form::tiled, q, k);
+  for (const AttentionOptions& options : {AttentionOptions{.scale = 0.125},
+                                          {.causal = false},
+                                          {.mask = std::as_const(mask).view()},
+                                          {.causal = false, .mask = std::as_const(mask).view(), .scale = 2.0}}) {
+    const auto tiled = attention_figures(Form::tiled, q, k, options);
+    const auto textbook = attention_figures(Form::textbook, q, k, options);
+    EXPECT_NEAR(tiled.largest, textbook.largest, 1e-5);
+    EXPECT_NEAR(tiled.entropy, textbook.entropy, 1e-5);
+    EXPECT_GT(std::abs(tiled.entropy - plain.entropy), 1e-3);
   }
 }
 
