@@ -26,10 +26,10 @@ void multiply_with_eigen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<
     }
   };
   const auto ma = eigen_map(a.matrix), mb = eigen_map(b.matrix);
-  if (a.turn == Turn::no) {
-    b.turn == Turn::no ? put(ma * mb) : put(ma * mb.transpose());
+  if (a.transpose == Transpose::no) {
+    b.transpose == Transpose::no ? put(ma * mb) : put(ma * mb.transpose());
   } else {
-    b.turn == Turn::no ? put(ma.transpose() * mb) : put(ma.transpose() * mb.transpose());
+    b.transpose == Transpose::no ? put(ma.transpose() * mb) : put(ma.transpose() * mb.transpose());
   }
 }
 
@@ -37,9 +37,10 @@ void multiply_with_eigen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<
 void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store store, Rows<float> c) {
   // In a team of one oneDNN would open a team of its own, and bits would depend on its size.
   const ThreadScope one(1);
-  const dnnl_status_t status = dnnl_sgemm(a.turn == Turn::no ? 'N' : 'T', b.turn == Turn::no ? 'N' : 'T', c.rows,
-                                          c.cols, a.cols(), scale, a.matrix.data, a.matrix.stride, b.matrix.data,
-                                          b.matrix.stride, store == Store::add ? 1.0f : 0.0f, c.data, c.stride);
+  const dnnl_status_t status =
+      dnnl_sgemm(a.transpose == Transpose::no ? 'N' : 'T', b.transpose == Transpose::no ? 'N' : 'T', c.rows, c.cols,
+                 a.cols(), scale, a.matrix.data, a.matrix.stride, b.matrix.data, b.matrix.stride,
+                 store == Store::add ? 1.0f : 0.0f, c.data, c.stride);
   if (status == dnnl_out_of_memory) throw ResourceError("matrix product: oneDNN is out of memory", 0);
   if (status != dnnl_success) {
     throw ShapeError(fmt::format("matrix product: oneDNN refuses {} x {} x {} (status {})", c.rows, c.cols, a.cols(),
@@ -53,7 +54,8 @@ void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store
 template <class S>
 void multiply(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c) {
   assert(a.rows() == c.rows && b.cols() == c.cols && a.cols() == b.rows());
-  const ProductGuard guard({c.rows, c.cols, a.cols(), a.turn == Turn::yes, b.turn == Turn::yes, store == Store::add});
+  const ProductGuard guard(
+      {c.rows, c.cols, a.cols(), a.transpose == Transpose::yes, b.transpose == Transpose::yes, store == Store::add});
 #if defined(HANDGRAD_ONEDNN)
   if constexpr (std::is_same_v<S, float>) {
     multiply_with_onednn(a, b, scale, store, c);

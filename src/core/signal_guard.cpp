@@ -105,7 +105,7 @@ unsigned kind_of(const ProductShape& shape) {
     return std::min(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(extent))), 7u);
   };
   const unsigned extents = magnitude(shape.rows) << 6 | magnitude(shape.cols) << 3 | magnitude(shape.inner);
-  return (shape.turned_a ? 1u : 0u) | (shape.turned_b ? 2u : 0u) | (shape.adds ? 4u : 0u) | extents << 3;
+  return (shape.transpose_a ? 1u : 0u) | (shape.transpose_b ? 2u : 0u) | (shape.adds ? 4u : 0u) | extents << 3;
 }
 
 // Handlers of exit() run in reverse order of registration, and the first product of a kind may make kernels. Registered

@@ -26,7 +26,7 @@ class ProductRegion {
 /// What distinguishes products for the library that computes them.
 struct ProductShape {
   Index rows = 0, cols = 0, inner = 0;
-  bool turned_a = false, turned_b = false, adds = false;
+  bool transpose_a = false, transpose_b = false, adds = false;
 };
 
 /// Held during one product. Signals are blocked when the constructor returns. The caller's mask is restored exactly,

@@ -40,16 +40,24 @@ Index joined_row_stride(const Shape& shape, const Strides& strides) {
 void refuse_rows(const Shape& shape, const char* operation) {
   if (shape.rank() == 0) {
     throw ShapeError(
-        fmt::format("{}: a value of rank 1 and above is needed, got (); reshape({{1}}) makes one", operation));
+        fmt::format("{}: a value of rank 1 or more is needed, got (); reshape({{1}}) makes one", operation));
   }
   throw ShapeError(
-      fmt::format("{} {}: its axes cannot be read as rows of adjacent elements; contiguous() makes a copy that can",
+      fmt::format("{}: rows of adjacent elements are needed, got a transposed or sliced view {}; make a copy with "
+                  "contiguous()",
                   operation, shape.to_string()));
 }
 
-void refuse_heads(const Shape& shape) {
+void refuse_heads(const Shape& shape, const char* operation) {
+  throw ShapeError(fmt::format("{}: heads (batch, time, head, width) with adjacent widths are needed, got {}",
+                               operation, shape.to_string()));
+}
+
+void refuse_elements(const Shape& shape, const char* operation) {
   throw ShapeError(
-      fmt::format("view {}: heads are (batch, time, head, width) with adjacent widths", shape.to_string()));
+      fmt::format("{}: elements that are adjacent in row-major order are needed, got a view {}; make a "
+                  "copy with contiguous()",
+                  operation, shape.to_string()));
 }
 
 }  // namespace detail

@@ -74,7 +74,7 @@ ScoreStatistics statistics_of_queries(const ObservedAttention<S>& in, Index b, I
   std::vector<RowSoftmax<S>> softmax(static_cast<std::size_t>(rows));
   for (Index k0 = 0; k0 < end; k0 += attention_tile) {
     const ScoreTile tile{b, h, q0, rows, k0, std::min(attention_tile, end - k0)};
-    multiply<S>({q.slice(q0, rows)}, {k.slice(k0, tile.cols), Turn::yes}, static_cast<S>(in.scale), Store::assign,
+    multiply<S>({q.slice(q0, rows)}, {k.slice(k0, tile.cols), Transpose::yes}, static_cast<S>(in.scale), Store::assign,
                 {s.data(), rows, tile.cols, tile.cols});
     for (Index r = 0; r < rows; ++r) {
       S* scores = s.data() + r * tile.cols;

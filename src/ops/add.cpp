@@ -30,6 +30,7 @@ void add_backward(View<const S> dy, View<S> da, View<S> db) {
 
 template <class S>
 Var<S> add(Var<S> a, Var<S> b) {
+  require_operands("add", a, b);
   auto y = output("add", broadcast_shape(a.shape(), b.shape(), "add"), a, b);
   add_forward<S>(a.view(), b.view(), y.view());
   return y.saves().on_backward([](const auto&, auto dy, auto da, auto db) { add_backward<S>(dy, da, db); });

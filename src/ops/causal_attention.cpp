@@ -114,7 +114,7 @@ void online_softmax(const Visibility& visibility, const ScoreTile& tile, S* s, R
 template <class S>
 Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const ScoreTile& tile, S* memory) {
   const Rows<S> s{memory, tile.rows, tile.cols, tile.cols};
-  multiply<S>({q}, {k, Turn::yes}, constant<S>(scale), Store::assign, s);
+  multiply<S>({q}, {k, Transpose::yes}, constant<S>(scale), Store::assign, s);
   return s;
 }
 
@@ -139,8 +139,8 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
         tile_scores(q, k.slice(tile.k0, tile.cols), attention_scale(options, in.q.width), tile, memory.scores.data());
     online_softmax<S>(visibility, tile, s.data, maxima, sums, out);
     apply_dropout<S>(options.dropout, in.q, in.k.time, tile, s.data);
-    multiply_seen<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out, Turn::no,
-                     finite, [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); });
+    multiply_seen<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out,
+                     Transpose::no, finite, [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); });
   }
   for (Index r = 0; r < tile.rows; ++r) {
     const bool empty = maxima[r] == -infinity;
@@ -168,7 +168,7 @@ void score_gradient(const Visibility& visibility, const ScoreTile& tile, Index r
 
 // A row whose sum of exponentials is exactly 1 has one probability of 1, and all others together are below 2^-53: so is
 // the exact p (dp - delta) of that one, relative to its terms, and with a single visible key it is 0. What is computed
-// is the difference of two roundings, which an optimiser like AdamW would turn into whole steps. A NaN stays.
+// is the difference of two roundings, which AdamW would scale up to whole steps. A NaN stays.
 template <class S>
 void clear_certain(Index cols, const S* p, S* ds) {
   for (Index c = 0; c < cols; ++c) {
@@ -197,7 +197,7 @@ void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, co
   for (Index r = 0; r < tile.rows; ++r) {
     exponentials<S>(visibility, tile, r, p.row(r), head.row_max[tile.q0 + r], head.log_sum[tile.q0 + r]);
   }
-  multiply<S>({dy}, {v, Turn::yes}, S(1), Store::assign, ds);
+  multiply<S>({dy}, {v, Transpose::yes}, S(1), Store::assign, ds);
   apply_dropout<S>(options.dropout, in.q, in.k.time, tile, ds.data);
   for (Index r = 0; r < tile.rows; ++r) {
     score_gradient<S>(visibility, tile, r, constant<S>(scale), head.delta[tile.q0 + r], p.row(r), ds.row(r));
@@ -206,15 +206,16 @@ void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, co
   const auto sees = [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); };
   const auto seen_by = [&](Index key, Index r, Index) { return visibility.sees(tile, r, key); };
   if (head.dq) {
-    multiply_seen<S>({ds}, {k}, S(1), Store::add, head.dq.slice(tile.q0, tile.rows), Turn::no, head.k_finite, sees);
+    multiply_seen<S>({ds}, {k}, S(1), Store::add, head.dq.slice(tile.q0, tile.rows), Transpose::no, head.k_finite,
+                     sees);
   }
   if (head.dk) {
-    multiply_seen<S>({ds, Turn::yes}, {q}, S(1), Store::add, head.dk.slice(tile.k0, tile.cols), Turn::no, head.q_finite,
-                     seen_by);
+    multiply_seen<S>({ds, Transpose::yes}, {q}, S(1), Store::add, head.dk.slice(tile.k0, tile.cols), Transpose::no,
+                     head.q_finite, seen_by);
   }
   if (head.dv) {
     apply_dropout<S>(options.dropout, in.q, in.k.time, tile, p.data);
-    multiply_seen<S>({p, Turn::yes}, {dy}, S(1), Store::add, head.dv.slice(tile.k0, tile.cols), Turn::no,
+    multiply_seen<S>({p, Transpose::yes}, {dy}, S(1), Store::add, head.dv.slice(tile.k0, tile.cols), Transpose::no,
                      head.dy_finite, seen_by);
   }
 }
@@ -244,8 +245,8 @@ void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& opt
                                part(to.dq, h),
                                part(to.dk, kv),
                                part(to.dv, kv),
-                               saved.row_max + rows,
-                               saved.log_sum + rows,
+                               &saved.statistics.row_max[rows],
+                               &saved.statistics.log_sum[rows],
                                memory.delta.data(),
                                usable(q),
                                k_finite,
@@ -269,18 +270,18 @@ Shape scores_shape(const AttentionInputs<S>& in) {
 }  // namespace
 
 template <class S>
-void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
-                              Heads<S> y) {
-  check_attention(in, options);
+void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options,
+                              SoftmaxStatistics<S> statistics, Heads<S> y) {
+  check_attention("causal_attention_forward", in, options);
   require_heads("causal_attention_forward", y, attention_output(in));
-  require_memory("causal_attention_forward", {row_max, log_sum});
+  require_statistics("causal_attention_forward", statistics, in.q);
   const Visibility visibility(options, scores_shape(in));
   const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
   parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
     const Index head = unit / tiles, q0 = unit % tiles * options.query_tile;
     const ScoreTile tile{head / in.q.heads, head % in.q.heads, q0, std::min(options.query_tile, in.q.time - q0), 0, 0};
     const Index row = head * in.q.time + q0;
-    forward_queries<S>(in, options, visibility, tile, row_max + row, log_sum + row, y);
+    forward_queries<S>(in, options, visibility, tile, &statistics.row_max[row], &statistics.log_sum[row], y);
   });
 }
 
@@ -289,10 +290,10 @@ template <class S>
 void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
                                const AttentionSaved<S>& saved, Heads<const S> dy,
                                const AttentionGradients<S>& gradients) {
-  check_attention(in, options);
+  check_attention("causal_attention_backward", in, options);
   require_heads("causal_attention_backward", saved.y, attention_output(in));
   require_heads("causal_attention_backward", dy, attention_output(in));
-  require_memory("causal_attention_backward", {saved.row_max, saved.log_sum});
+  require_statistics("causal_attention_backward", saved.statistics, in.q);
   if (gradients.dq) require_heads("causal_attention_backward", gradients.dq, in.q);
   if (gradients.dk) require_heads("causal_attention_backward", gradients.dk, in.k);
   if (gradients.dv) require_heads("causal_attention_backward", gradients.dv, in.v);
@@ -304,25 +305,28 @@ void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOpti
 
 template <class S>
 Var<S> causal_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options) {
-  check_attention(q, k, v, options);  // before a node is made
+  require_operands("causal_attention", q, k, v);
+  check_attention("causal_attention", q, k, v, options);  // before a node is made
   auto y = output("causal_attention", q.shape().with(-1, v.extent(-1)), q, k, v);
   const Index rows = q.extent(0) * q.extent(2) * q.extent(1);
-  const Scratch<S> row_max = y.scratch(rows), log_sum = y.scratch(rows);
-  causal_attention_forward<S>({q.heads(), k.heads(), v.heads()}, options, row_max.data, log_sum.data, y.heads());
+  const SoftmaxStatistics<S> statistics{y.scratch(rows), y.scratch(rows)};
+  const auto heads = [](const Var<S>& x) { return x.heads("causal_attention"); };
+  causal_attention_forward<S>({heads(q), heads(k), heads(v)}, options, statistics, y.heads());
   AttentionOptions kept = options;
   if (options.mask) kept.mask.data = y.copy(memory_of(options.mask)).data();
   y.records(kept);
-  return y.saves(q, k, v, y.var(), row_max, log_sum, kept)
+  return y.saves(q, k, v, y.var(), statistics, kept)
       .on_backward([](const auto& saved, auto dy, auto dq, auto dk, auto dv) {
-        const auto& [q_saved, k_saved, v_saved, y_saved, max_saved, sum_saved, options_saved] = saved;
+        const auto& [q_saved, k_saved, v_saved, y_saved, statistics_saved, options_saved] = saved;
         causal_attention_backward<S>({q_saved.heads(), k_saved.heads(), v_saved.heads()}, options_saved,
-                                     {y_saved.heads(), max_saved.data, sum_saved.data}, dy.heads(),
+                                     {y_saved.heads(), statistics_saved}, dy.heads(),
                                      {dq.heads(), dk.heads(), dv.heads()});
       });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                                                    \
-  template void causal_attention_forward<S>(const AttentionInputs<S>&, const AttentionOptions&, S*, S*, Heads<S>); \
+#define HANDGRAD_INSTANTIATE(S)                                                                                       \
+  template void causal_attention_forward<S>(const AttentionInputs<S>&, const AttentionOptions&, SoftmaxStatistics<S>, \
+                                            Heads<S>);                                                                \
   template Var<S> causal_attention<S>(Var<S>, Var<S>, Var<S>, const AttentionOptions&);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE

@@ -8,7 +8,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/views.h"
 
-// What kernels ask of their arguments. A call costs a few comparisons, whatever the size of the arrays.
+// The rules for arguments. A check costs a few comparisons, whatever the size of the arrays.
 
 namespace handgrad {
 
@@ -38,6 +38,42 @@ void require_broadcast(const char* kernel, const Shape& shape, const View<T>& vi
   if (view.data != nullptr && broadcast_shape(view.shape, shape, kernel) == shape) return;
   throw ShapeError(fmt::format("{}: a value that broadcasts to {} is needed, got {}{}", kernel, shape.to_string(),
                                view.data ? "" : "no ", view.shape.to_string()));
+}
+
+/// Throws Error, which names `operation`, if an operand is an empty handle, or if two operands have different tapes.
+template <class Var, class... Vars>
+void require_operands(const char* operation, const Var& first, const Vars&... others) {
+  int number = 0;
+  const auto check = [&](bool present) {
+    if (!present) throw Error(fmt::format("{}: operand {} is an empty handle", operation, number));
+    ++number;
+  };
+  check(static_cast<bool>(first));
+  (check(static_cast<bool>(others)), ...);
+  if (((&others.graph() != &first.graph()) || ...)) {
+    throw Error(fmt::format("{}: the operands belong to different tapes", operation));
+  }
+}
+
+/// Throws ShapeError, which names `operation`, for a value of rank 0.
+inline void require_last_axis(const char* operation, const Shape& shape) {
+  if (shape.rank() > 0) return;
+  throw ShapeError(fmt::format("{}: a value of rank 1 or more is needed, got (); reshape({{1}}) makes one", operation));
+}
+
+/// The axis counted from the first. Throws ShapeError, which names `operation`, if the shape has no such axis.
+inline int require_axis(const char* operation, const Shape& shape, int axis) {
+  const int rank = shape.rank();
+  if (axis < -rank || axis >= rank) {
+    throw ShapeError(fmt::format("{}: axis {} is outside {}", operation, axis, shape.to_string()));
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+/// Throws ShapeError unless an array of the kernel has `size` elements.
+inline void require_size(const char* kernel, const char* array, std::size_t found, Index size) {
+  if (static_cast<Index>(found) == size) return;
+  throw ShapeError(fmt::format("{}: {} of {} elements are needed, got {}", kernel, array, size, found));
 }
 
 /// Throws ShapeError if one of the pointers is null.

@@ -51,8 +51,9 @@ void concat_backward(ConcatParts<const S> dy, View<S> da, View<S> db) {
 
 template <class S>
 Var<S> concat(Var<S> a, Var<S> b, int axis) {
-  const int counted = a.shape().axis_index(axis);
-  const Index first_extent = a.extent(axis);
+  require_operands("concat", a, b);
+  const int counted = require_axis("concat", a.shape(), axis);
+  const Index first_extent = a.extent(counted);
   auto y = output("concat", joined_shape(a.shape(), b.shape(), axis), a, b);
   concat_forward<S>(a.view(), b.view(), parts_of(y.view(), counted, first_extent));
   return y.saves().on_backward([counted, first_extent](const auto&, auto dy, auto da, auto db) {

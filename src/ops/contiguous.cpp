@@ -22,6 +22,7 @@ void contiguous_backward(View<const S> dy, View<S> dx) {
 
 template <class S>
 Var<S> contiguous(Var<S> x) {
+  require_operands("contiguous", x);
   auto y = output("contiguous", x.shape(), x);
   contiguous_forward<S>(x.view(), y.view());
   return y.saves().on_backward([](const auto&, auto dy, auto dx) { contiguous_backward<S>(dy, dx); });

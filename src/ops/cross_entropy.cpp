@@ -2,69 +2,72 @@
 
 #include "core/instantiate.h"
 #include "handgrad/autograd/output.h"
-#include "ops/check.h"
 #include "ops/loss_rows.h"
 
 namespace handgrad {
 
 template <class S>
 void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
-                           S* statistics, S* losses) {
+                           SoftmaxStatistics<S> statistics, std::span<S> losses) {
   require_rows("cross_entropy_forward", logits.rows, logits.cols, logits);
-  check_targets(targets, logits.rows, logits.cols, options);
-  require_memory("cross_entropy_forward", {statistics, losses});
+  check_targets("cross_entropy_forward", targets, logits.rows, logits.cols, options);
+  check_statistics("cross_entropy_forward", statistics, logits.rows);
+  require_size("cross_entropy_forward", "losses", losses.size(), logits.rows);
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     const TokenId target = targets[static_cast<std::size_t>(r)];
     losses[r] = target == options.ignore
                     ? S(0)
-                    : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics + 2 * r);
+                    : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics, r);
   });
 }
 
 // dx += dy (p - q) / N
 template <class S>
 void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
-                            const S* statistics, S factor, Rows<S> dlogits) {
+                            SoftmaxStatistics<const S> statistics, S factor, Rows<S> dlogits) {
   require_rows("cross_entropy_backward", logits.rows, logits.cols, logits, dlogits);
-  check_targets(targets, logits.rows, logits.cols, options);
-  require_memory("cross_entropy_backward", {statistics});
+  check_targets("cross_entropy_backward", targets, logits.rows, logits.cols, options);
+  check_statistics("cross_entropy_backward", statistics, logits.rows);
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     const TokenId target = targets[static_cast<std::size_t>(r)];
     if (target == options.ignore) return;
     S* to = dlogits.row(r);
-    row_gradient<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics + 2 * r,
+    row_gradient<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics, r,
                     [=](Index i, S difference) { to[i] += factor * difference; });
   });
 }
 
 template <class S>
 Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options) {
+  require_operands("cross_entropy", logits);
   const Rows<const S> rows = logits.rows("cross_entropy");
-  check_targets(targets, rows.rows, rows.cols, options);
+  check_targets("cross_entropy", targets, rows.rows, rows.cols, options);
   const Index block = rows_in_block(logits.shape());
   const Index divisor = loss_divisor(targets, options);
   auto y = output("cross_entropy", Shape{}, logits);
-  const Scratch<S> statistics = y.scratch(2 * rows.rows), losses = y.scratch(rows.rows);
-  cross_entropy_forward<S>(rows, targets, options, statistics.data, losses.data);
-  const auto total = add_losses<S>(losses.data, targets, block, options);
+  const SoftmaxStatistics<S> statistics{y.scratch(rows.rows), y.scratch(rows.rows)};
+  const std::span<S> losses = y.scratch(rows.rows);
+  cross_entropy_forward<S>(rows, targets, options, statistics, losses);
+  const auto total = add_losses<S>(losses, targets, block, options);
   *y.data() = divisor > 0 ? from_accumulator<S>(total / static_cast<double>(divisor)) : S(0);
   return y.saves(logits, statistics, y.copy(targets), options)
       .on_backward([divisor](const auto& saved, auto dy, auto dlogits) {
         const auto& [x, stats, targets_saved, options_saved] = saved;
         if (divisor == 0) return;
         const S factor = *dy.data / static_cast<S>(divisor);
-        cross_entropy_backward<S>(x.rows(), targets_saved, options_saved, stats.data, factor, dlogits.rows());
+        cross_entropy_backward<S>(x.rows(), targets_saved, options_saved, stats, factor, dlogits.rows());
       });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                                                \
-  template void cross_entropy_forward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, S*, S*); \
+#define HANDGRAD_INSTANTIATE(S)                                                                       \
+  template void cross_entropy_forward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, \
+                                         SoftmaxStatistics<S>, std::span<S>);                         \
   template Var<S> cross_entropy<S>(Var<S>, std::span<const TokenId>, const LossOptions&);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
-#define HANDGRAD_INSTANTIATE(S)                                                                                     \
-  template void cross_entropy_backward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, const S*, S, \
-                                          Rows<S>);
+#define HANDGRAD_INSTANTIATE(S)                                                                        \
+  template void cross_entropy_backward<S>(Rows<const S>, std::span<const TokenId>, const LossOptions&, \
+                                          SoftmaxStatistics<const S>, S, Rows<S>);
 HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

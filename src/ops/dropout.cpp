@@ -38,8 +38,9 @@ void dropout_backward(const DropoutMask& mask, Rows<const S> dy, Rows<S> dx) {
 
 template <class S>
 Var<S> dropout(Var<S> x, DropoutMask mask) {
+  require_operands("dropout", x);
   if (!(mask.probability >= 0.0 && mask.probability < 1.0)) {
-    throw RangeError(fmt::format("dropout: the probability lies in [0, 1), got {}", mask.probability));
+    throw RangeError(fmt::format("dropout: the probability must be in [0, 1), got {}", mask.probability));
   }
   if (!mask.active()) return x;
   auto y = output("dropout", x.shape(), x);

@@ -29,11 +29,13 @@ void check_lookup(const char* kernel, const Rows<T>& table, std::span<const Id> 
   check_ids(ids, table.rows);
 }
 
+void check_table(const Shape& table) {
+  if (table.rank() == 2) return;
+  throw ShapeError(fmt::format("embedding: a table (V, C) is needed, got {}", table.to_string()));
+}
+
 template <class S, class Id>
 Var<S> look_up(Var<S> table, std::span<const Id> ids, const Shape& shape) {
-  if (table.shape().rank() != 2) {
-    throw ShapeError(fmt::format("embedding: a table (V, C) is needed, got {}", table.shape().to_string()));
-  }
   check_ids(ids, table.extent(0));  // before a node is made
   auto y = output("embedding", shape, table);
   embedding_forward<S, Id>(table.rows("embedding"), ids, y.rows());
@@ -76,8 +78,11 @@ void embedding_backward(std::span<const Id> ids, Rows<const S> dy, Rows<S> dtabl
 
 template <class S>
 Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape) {
+  require_operands("embedding", table);
+  check_table(table.shape());
   if (static_cast<Index>(ids.size()) != shape.size()) {
-    throw ShapeError(fmt::format("embedding: {} ids do not fill {}", ids.size(), shape.to_string()));
+    throw ShapeError(
+        fmt::format("embedding: one id per element of {1} is needed, got {0}", ids.size(), shape.to_string()));
   }
   const Shape y_shape = appended(shape, table.extent(-1));
   return look_up<S, TokenId>(std::move(table), ids, y_shape);
@@ -85,10 +90,13 @@ Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape)
 
 template <class S>
 Var<S> embedding(Var<S> table, PositionsRef positions, Index batch) {
-  if (!positions) throw ShapeError("embedding: positions are needed, got none");
-  if (batch < 1 || (positions.batch != 1 && positions.batch != batch)) {
+  require_operands("embedding", table);
+  check_table(table.shape());
+  if (!positions || positions.time < 1) throw ShapeError("embedding: positions are needed, got none");
+  if (batch < 1) throw ShapeError(fmt::format("embedding: the batch must be 1 or more, got {}", batch));
+  if (positions.batch != 1 && positions.batch != batch) {
     throw ShapeError(
-        fmt::format("embedding: positions of {} sequences do not fit a batch of {}", positions.batch, batch));
+        fmt::format("embedding: positions of 1 or {} sequences are needed, got {}", batch, positions.batch));
   }
   std::vector<Index> ids;
   ids.reserve(static_cast<std::size_t>(batch * positions.time));

@@ -26,67 +26,68 @@ void for_each_slab(Index rows, Index block, Index slab, F&& f) {
 }
 
 template <class S>
-Rows<S> slab_of(const HeadMemory<S>& memory, Index begin, Index count) {
+Rows<S> slab_of(const LossHeadMemory<S>& memory, Index begin, Index count) {
   return memory.logits.slice(memory.kept ? begin : 0, count);
 }
 
 template <class S>
-void slab_logits(const HeadInputs<S>& in, Index begin, Rows<S> logits) {
-  multiply_tiled<S>({in.x.slice(begin, logits.rows)}, {in.weight, Turn::yes}, S(1), Store::assign, logits, {});
+void slab_logits(const LossHeadInputs<S>& in, Index begin, Rows<S> logits) {
+  multiply_tiled<S>({in.x.slice(begin, logits.rows)}, {in.weight, Transpose::yes}, S(1), Store::assign, logits, {});
 }
 
 // p - q in place of the logits of a slab; 0 where the target is ignored.
 template <class S>
-void to_differences(const HeadInputs<S>& in, const LossOptions& options, Index begin, const S* statistics,
-                    Rows<S> logits) {
+void to_differences(const LossHeadInputs<S>& in, const LossOptions& options, Index begin,
+                    const SoftmaxStatistics<const S>& statistics, Rows<S> logits) {
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     S* x = logits.row(r);
     const TokenId target = in.targets[static_cast<std::size_t>(begin + r)];
     if (target == options.ignore) {
       std::fill(x, x + logits.cols, S(0));
     } else {
-      row_gradient<S>(x, logits.cols, target, options.label_smoothing, statistics + 2 * (begin + r),
+      row_gradient<S>(x, logits.cols, target, options.label_smoothing, statistics, begin + r,
                       [x](Index i, S difference) { x[i] = difference; });
     }
   });
 }
 
 template <class S>
-void check_head(const char* kernel, const HeadInputs<S>& in, const LossOptions& options, const HeadMemory<S>& memory) {
+void check_head(const char* kernel, const LossHeadInputs<S>& in, const LossOptions& options,
+                const LossHeadMemory<S>& memory) {
   require_rows(kernel, in.x.rows, in.x.cols, in.x);
   require_rows(kernel, in.weight.rows, in.x.cols, in.weight);
   require_at_least(kernel, "block", static_cast<double>(in.block), 1.0);
-  check_targets(in.targets, in.x.rows, in.weight.rows, options);
+  check_targets(kernel, in.targets, in.x.rows, in.weight.rows, options);
   const Index held = memory.kept ? in.x.rows : std::min(in.x.rows, slab_size(in.block, options));
   require_rows(kernel, std::max(held, memory.logits.rows), in.weight.rows, memory.logits);
-  require_memory(kernel, {memory.statistics});
+  check_statistics(kernel, memory.statistics, in.x.rows);
 }
 
 }  // namespace
 
 template <class S>
-void linear_cross_entropy_forward(const HeadInputs<S>& in, const LossOptions& options, bool differentiate,
-                                  const HeadMemory<S>& memory) {
+void linear_cross_entropy_forward(const LossHeadInputs<S>& in, const LossOptions& options, bool differentiate,
+                                  const LossHeadMemory<S>& memory) {
   check_head("linear_cross_entropy_forward", in, options, memory);
-  require_memory("linear_cross_entropy_forward", {memory.losses});
+  require_size("linear_cross_entropy_forward", "losses", memory.losses.size(), in.x.rows);
   for_each_slab(in.x.rows, in.block, slab_size(in.block, options), [&](Index begin, Index count) {
     const Rows<S> logits = slab_of(memory, begin, count);
     slab_logits(in, begin, logits);
     for_each_row(count, logits.cols, [&](Index r) {
       const TokenId target = in.targets[static_cast<std::size_t>(begin + r)];
-      memory.losses[begin + r] = target == options.ignore
-                                     ? S(0)
-                                     : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing,
-                                                   memory.statistics + 2 * (begin + r));
+      memory.losses[begin + r] =
+          target == options.ignore
+              ? S(0)
+              : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing, memory.statistics, begin + r);
     });
-    if (memory.kept && differentiate) to_differences(in, options, begin, memory.statistics, logits);
+    if (memory.kept && differentiate) to_differences<S>(in, options, begin, memory.statistics, logits);
   });
 }
 
 // G = (p - q) / N; dx += dy G W, dW += dy G^T x
 template <class S>
-void linear_cross_entropy_backward(const HeadInputs<S>& in, const LossOptions& options, const HeadMemory<S>& memory,
-                                   S factor, const HeadGradients<S>& gradients) {
+void linear_cross_entropy_backward(const LossHeadInputs<S>& in, const LossOptions& options,
+                                   const LossHeadMemory<S>& memory, S factor, const LossHeadGradients<S>& gradients) {
   check_head("linear_cross_entropy_backward", in, options, memory);
   if (gradients.dx) require_rows("linear_cross_entropy_backward", in.x.rows, in.x.cols, gradients.dx);
   if (gradients.dweight)
@@ -95,35 +96,37 @@ void linear_cross_entropy_backward(const HeadInputs<S>& in, const LossOptions& o
     const Rows<S> differences = slab_of(memory, begin, count);
     if (!memory.kept) {
       slab_logits(in, begin, differences);
-      to_differences(in, options, begin, memory.statistics, differences);
+      to_differences<S>(in, options, begin, memory.statistics, differences);
     }
     const Operand<S> g{differences};
     if (gradients.dx) multiply_tiled<S>(g, {in.weight}, factor, Store::add, gradients.dx.slice(begin, count), {});
     if (gradients.dweight) {
-      multiply_tiled<S>({differences, Turn::yes}, {in.x.slice(begin, count)}, factor, Store::add, gradients.dweight,
-                        {});
+      multiply_tiled<S>({differences, Transpose::yes}, {in.x.slice(begin, count)}, factor, Store::add,
+                        gradients.dweight, {});
     }
   });
 }
 
 template <class S>
 Var<S> linear_cross_entropy(Var<S> x, Var<S> weight, std::span<const TokenId> targets, const LossOptions& options) {
+  require_operands("linear_cross_entropy", x, weight);
+  require_last_axis("linear_cross_entropy", x.shape());
   if (weight.shape().rank() != 2 || weight.extent(1) != x.extent(-1)) {
     throw ShapeError(fmt::format("linear_cross_entropy: x (..., C) and weight (V, C) are needed, got {} and {}",
                                  x.shape().to_string(), weight.shape().to_string()));
   }
   const Rows<const S> rows = x.rows("linear_cross_entropy");
   const Index classes = weight.extent(0), block = rows_in_block(x.shape());
-  check_targets(targets, rows.rows, classes, options);
+  check_targets("linear_cross_entropy", targets, rows.rows, classes, options);
   const Index divisor = loss_divisor(targets, options);
   auto y = output("linear_cross_entropy", Shape{}, x, weight);
   const Index all = checked_product(rows.rows, classes, "logits");
   const bool keep = x.graph().recording() && all <= options.logits_budget_bytes / static_cast<Index>(sizeof(S));
   const Index held = keep ? rows.rows : std::min(rows.rows, slab_size(block, options));
-  const HeadMemory<S> memory{{y.scratch(held * classes).data, held, classes, classes},
-                             keep,
-                             y.scratch(2 * rows.rows).data,
-                             y.scratch(rows.rows).data};
+  const LossHeadMemory<S> memory{{y.scratch(held * classes).data, held, classes, classes},
+                                 keep,
+                                 {y.scratch(rows.rows), y.scratch(rows.rows)},
+                                 y.scratch(rows.rows)};
   linear_cross_entropy_forward<S>({rows, weight.rows("linear_cross_entropy"), targets, block}, options,
                                   x.graph().recording(), memory);
   const auto total = add_losses<S>(memory.losses, targets, block, options);
@@ -138,14 +141,15 @@ Var<S> linear_cross_entropy(Var<S> x, Var<S> weight, std::span<const TokenId> ta
       });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                                                        \
-  template void linear_cross_entropy_forward<S>(const HeadInputs<S>&, const LossOptions&, bool, const HeadMemory<S>&); \
+#define HANDGRAD_INSTANTIATE(S)                                                                     \
+  template void linear_cross_entropy_forward<S>(const LossHeadInputs<S>&, const LossOptions&, bool, \
+                                                const LossHeadMemory<S>&);                          \
   template Var<S> linear_cross_entropy<S>(Var<S>, Var<S>, std::span<const TokenId>, const LossOptions&);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
-#define HANDGRAD_INSTANTIATE(S)                                                                                     \
-  template void linear_cross_entropy_backward<S>(const HeadInputs<S>&, const LossOptions&, const HeadMemory<S>&, S, \
-                                                 const HeadGradients<S>&);
+#define HANDGRAD_INSTANTIATE(S)                                                                \
+  template void linear_cross_entropy_backward<S>(const LossHeadInputs<S>&, const LossOptions&, \
+                                                 const LossHeadMemory<S>&, S, const LossHeadGradients<S>&);
 HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

@@ -22,7 +22,7 @@ void log_softmax_forward(View<const S> x, View<S> y) {
         const Index n = last_extent(y), sx = step(last_stride(x)), sy = step(last_stride(y));
         const auto m = lane_max<S>(n, [=](Index i) { return in[i * sx]; });
         if (m == -std::numeric_limits<double>::infinity()) {
-          throw RangeError(fmt::format("log_softmax: row {} holds nothing but -infinity", r));
+          throw RangeError(fmt::format("log_softmax: row {} has only -infinity, which has no distribution", r));
         }
         const Accumulator<S> total =
             lane_sum<Accumulator<S>>(n, [=](Index i) { return Accumulator<S>(exp_of(in[i * sx] - m)); });
@@ -52,7 +52,8 @@ void log_softmax_backward(View<const S> y, View<const S> dy, View<S> dx) {
 
 template <class S>
 Var<S> log_softmax(Var<S> x, int axis) {
-  const int counted = x.shape().axis_index(axis);
+  require_operands("log_softmax", x);
+  const int counted = require_axis("log_softmax", x.shape(), axis);
   auto y = output("log_softmax", x.shape(), x);
   log_softmax_forward<S>(along_last(x.view(), counted), along_last(y.view(), counted));
   return y.saves(y.var()).on_backward([counted](const auto& saved, auto dy, auto dx) {

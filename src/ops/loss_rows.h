@@ -7,41 +7,54 @@
 #include "core/lanes.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/ops/loss_options.h"
+#include "handgrad/ops/row_statistics.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 // The rows of a cross-entropy, shared by its two forms.
 
 namespace handgrad {
 
-inline void check_targets(std::span<const TokenId> targets, Index rows, Index classes, const LossOptions& options) {
-  const TokenId ignore = options.ignore;
+/// Throws ShapeError or RangeError, which name `operation`.
+inline void check_targets(const char* operation, std::span<const TokenId> targets, Index rows, Index classes,
+                          const LossOptions& options) {
   if (!(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0)) {
-    throw RangeError(fmt::format("cross_entropy: label smoothing lies in [0, 1], got {}", options.label_smoothing));
-  }
-  if (options.divisor < 0 || options.slab_rows < 0 || options.logits_budget_bytes < 0) {
     throw RangeError(
-        fmt::format("cross_entropy: divisor, slab rows and logits budget must be 0 or more, got {}, {}, {}",
-                    options.divisor, options.slab_rows, options.logits_budget_bytes));
+        fmt::format("{}: label smoothing must be from 0 to 1, got {}", operation, options.label_smoothing));
   }
-  if (static_cast<Index>(targets.size()) != rows) {
+  const auto not_negative = [&](const char* option, Index value) {
+    if (value < 0) throw RangeError(fmt::format("{}: {} must be 0 or more, got {}", operation, option, value));
+  };
+  not_negative("divisor", options.divisor);
+  not_negative("slab_rows", options.slab_rows);
+  not_negative("logits_budget_bytes", options.logits_budget_bytes);
+  if (std::ssize(targets) != rows) {
     throw ShapeError(
-        fmt::format("cross_entropy: one target a row is needed, got {} for {} rows", targets.size(), rows));
+        fmt::format("{}: one target per row is needed, got {} for {} rows", operation, targets.size(), rows));
   }
   for (std::size_t r = 0; r < targets.size(); ++r) {
-    if (targets[r] != ignore && (targets[r] < 0 || targets[r] >= classes)) {
-      throw RangeError(fmt::format("cross_entropy: target {} in row {} is outside [0, {})", targets[r], r, classes));
+    if (targets[r] != options.ignore && (targets[r] < 0 || targets[r] >= classes)) {
+      throw RangeError(fmt::format("{}: target {} in row {} is outside [0, {})", operation, targets[r], r, classes));
     }
   }
 }
 
-/// Loss of one row; writes its maximum and log-sum.
+/// Throws ShapeError unless there is one of each statistic per row.
 template <class S>
-S row_loss(const S* x, Index classes, TokenId target, double smoothing, S* statistics) {
+void check_statistics(const char* kernel, const SoftmaxStatistics<S>& statistics, Index rows) {
+  require_size(kernel, "row maxima", statistics.row_max.size(), rows);
+  require_size(kernel, "log-sums", statistics.log_sum.size(), rows);
+}
+
+/// Loss of row r, whose logits are x; writes its statistics.
+template <class S>
+S row_loss(const S* x, Index classes, TokenId target, double smoothing, const SoftmaxStatistics<S>& statistics,
+           Index r) {
   using A = Accumulator<S>;
   const auto m = lane_max<S>(classes, [=](Index i) { return x[i]; });
   const A log_sum = log_of(lane_sum<A>(classes, [=](Index i) { return A(exp_of(x[i] - m)); }));
-  statistics[0] = S(m);
-  statistics[1] = from_accumulator<S>(log_sum);
+  statistics.row_max[r] = S(m);
+  statistics.log_sum[r] = from_accumulator<S>(log_sum);
   A loss = log_sum - A(x[target] - m);
   if (smoothing > 0.0) {
     const A spread =
@@ -51,17 +64,19 @@ S row_loss(const S* x, Index classes, TokenId target, double smoothing, S* stati
   return from_accumulator<S>(loss);
 }
 
-/// put(i, p_i - q_i) for every class of one row; put may write over x.
+/// Calls put(i, p_i - q_i) for every class of row r, whose logits are x; put may overwrite x.
 template <class S, class Put>
-void row_gradient(const S* x, Index classes, TokenId target, double smoothing, const S* statistics, Put put) {
-  const S m = statistics[0], log_sum = statistics[1];
+void row_gradient(const S* x, Index classes, TokenId target, double smoothing,
+                  const SoftmaxStatistics<const S>& statistics, Index r, Put put) {
+  const S m = statistics.row_max[r], log_sum = statistics.log_sum[r];
   const S on = constant<S>(1.0 - smoothing), off = constant<S>(smoothing / static_cast<double>(classes));
   for (Index i = 0; i < classes; ++i) put(i, exp_of((x[i] - m) - log_sum) - off - (i == target ? on : S(0)));
 }
 
-/// Adds the rows' losses to `total`: a sum a block of sequences, blocks in order; returns the sum of these rows alone.
+/// The sum of the rows' losses, which is also added to options.report: one sum per block of sequences, blocks in order.
 template <class S>
-Accumulator<S> add_losses(const S* losses, std::span<const TokenId> targets, Index block, const LossOptions& options) {
+Accumulator<S> add_losses(std::span<const S> losses, std::span<const TokenId> targets, Index block,
+                          const LossOptions& options) {
   const Index rows = static_cast<Index>(targets.size());
   Accumulator<S> total{};
   for (Index first = 0; first < rows; first += block) {
@@ -74,7 +89,7 @@ Accumulator<S> add_losses(const S* losses, std::span<const TokenId> targets, Ind
   return total;
 }
 
-/// What the sum of losses is divided by; 0 if there is nothing to divide.
+/// The divisor of the sum of losses; 0 if every target is ignored.
 inline Index loss_divisor(std::span<const TokenId> targets, const LossOptions& options) {
   return options.divisor > 0 ? options.divisor : count_targets(targets, options.ignore);
 }

@@ -31,10 +31,11 @@ void masked_fill_backward(MaskRef mask, View<const S> dy, View<S> dx) {
 
 template <class S>
 Var<S> masked_fill(Var<S> x, MaskRef mask, double value) {
+  require_operands("masked_fill", x);
   if (!mask) throw ShapeError("masked_fill: a mask is needed, got none");
   if (broadcast_shape(x.shape(), mask.shape, "masked_fill") != x.shape()) {
-    throw ShapeError(
-        fmt::format("masked_fill: a mask {} does not fit a value {}", mask.shape.to_string(), x.shape().to_string()));
+    throw ShapeError(fmt::format("masked_fill: the mask must broadcast to {}, got {}", x.shape().to_string(),
+                                 mask.shape.to_string()));
   }
   auto y = output("masked_fill", x.shape(), x);
   y.may_hold_minus_infinity();

@@ -13,7 +13,7 @@ namespace {
 template <class S, class Left, class Right>
 void add_products(const Stack<S>& into, double factor, Left left, Right right) {
   for_each_matrix(into, [&](Index i, Rows<S> c) {
-    multiply_turned<S>(left(i), right(i), constant<S>(factor), Store::add, c, into.turn);
+    multiply_into<S>(left(i), right(i), constant<S>(factor), Store::add, c, into.transpose);
   });
 }
 
@@ -57,6 +57,7 @@ void matmul_backward(View<const S> a, View<const S> b, double factor, View<const
 
 template <class S>
 Var<S> matmul(Var<S> a, Var<S> b, double factor) {
+  require_operands("matmul", a, b);
   auto y = output("matmul", product_shape(a.shape(), b.shape()), a, b);
   matmul_forward<S>(a.view(), b.view(), factor, y.view());
   return y.saves(a, b).on_backward([factor](const auto& saved, auto dy, auto da, auto db) {

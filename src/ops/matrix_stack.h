@@ -9,25 +9,35 @@
 
 namespace handgrad {
 
+/// Throws ShapeError, which names `operation`, unless one of the last two axes has adjacent elements.
+template <class T>
+void require_matrices(const char* operation, const char* name, const View<T>& x) {
+  const int last = x.shape.rank() - 1;
+  const auto adjacent = [&](int axis) { return x.shape[axis] == 1 || x.strides[static_cast<std::size_t>(axis)] == 1; };
+  if (adjacent(last) || adjacent(last - 1)) return;
+  throw ShapeError(
+      fmt::format("{}: one of the last two axes of {} must have adjacent elements, got a view {}; make a "
+                  "copy with contiguous()",
+                  operation, name, x.shape.to_string()));
+}
+
 /// The matrices of a stack: which one belongs to index i of the leading axes, and whether it is stored transposed.
 template <class T>
 struct Stack {
   View<T> matrices;  // leading axes as in y, stride 0 where broadcast
-  Turn turn = Turn::no;
+  Transpose transpose = Transpose::no;
   Index rows = 0, cols = 0, stride = 0;  // as stored
 
   Stack(View<T> x, const Shape& y_shape, const char* name) {
+    require_matrices("matmul", name, x);
     const Index r = x.shape[-2], c = x.shape[-1];
     const auto last = static_cast<std::size_t>(x.shape.rank() - 1);
     const Index row_step = x.strides[last - 1], col_step = x.strides[last];
     if (col_step == 1 || c == 1) {
       rows = r, cols = c, stride = r == 1 ? c : row_step;
-    } else if (row_step == 1 || r == 1) {
-      turn = Turn::yes;
-      rows = c, cols = r, stride = col_step;
     } else {
-      throw ShapeError(fmt::format("matmul: neither of the last two axes of {} {} is adjacent in memory", name,
-                                   x.shape.to_string()));
+      transpose = Transpose::yes;
+      rows = c, cols = r, stride = col_step;
     }
     matrices = broadcast_view(x, y_shape.with(-2, r).with(-1, c));
   }
@@ -46,7 +56,7 @@ struct Stack {
 
 template <class S>
 Operand<S> operand(const Stack<const S>& stack, Index i, bool flip) {
-  return {stack.at(i), (stack.turn == Turn::yes) != flip ? Turn::yes : Turn::no};
+  return {stack.at(i), (stack.transpose == Transpose::yes) != flip ? Transpose::yes : Transpose::no};
 }
 
 /// add(i, c) for every index i of the leading axes, where c is the matrix of `into` as stored. Matrices that are the

@@ -37,6 +37,7 @@ void mul_backward(View<const S> a, View<const S> b, View<const S> dy, View<S> da
 
 template <class S>
 Var<S> mul(Var<S> a, Var<S> b) {
+  require_operands("mul", a, b);
   auto y = output("mul", broadcast_shape(a.shape(), b.shape(), "mul"), a, b);
   mul_forward<S>(a.view(), b.view(), y.view());
   return y.saves(a, b).on_backward([](const auto& saved, auto dy, auto da, auto db) {

@@ -1,57 +1,25 @@
 #include "handgrad/ops/relu_squared.h"
 
-#include "core/instantiate.h"
-#include "core/math.h"
-#include "handgrad/autograd/output.h"
-#include "ops/check.h"
-#include "ops/elementwise.h"
+#include "ops/unary.h"
 
 namespace handgrad {
 namespace {
 
-template <class S>
-S value(S x) {
-  return real_part(x) < 0 ? S(0) : x * x;
-}
+struct ReluSquared {
+  template <class S>
+  static S value(S x) {
+    return real_part(x) < 0 ? S(0) : x * x;
+  }
 
-// y' = 2x for x > 0, else 0
-template <class S>
-S slope(S x) {
-  return real_part(x) < 0 ? S(0) : x + x;
-}
+  // dx += dy 2x for x > 0, else 0
+  template <class S>
+  static S slope(S x) {
+    return real_part(x) < 0 ? S(0) : x + x;
+  }
+};
 
 }  // namespace
 
-template <class S>
-void relu_squared_forward(Rows<const S> x, Rows<S> y) {
-  require_rows("relu_squared_forward", x.rows, x.cols, x, y);
-  map_forward<S>(x, y, [](S v) { return value(v); });
-}
-
-// dx += dy 2x for x > 0, else 0
-template <class S>
-void relu_squared_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx) {
-  require_rows("relu_squared_backward", x.rows, x.cols, x, dy, dx);
-  map_backward<S>(x, dy, dx, [](S v) { return slope(v); });
-}
-
-template <class S>
-Var<S> relu_squared(Var<S> x) {
-  auto y = output("relu_squared", x.shape(), x);
-  relu_squared_forward<S>(x.rows("relu_squared"), y.rows());
-  return y.saves(x).on_backward([](const auto& saved, auto dy, auto dx) {
-    const auto& [x_saved] = saved;
-    relu_squared_backward<S>(x_saved.rows(), dy.rows(), dx.rows());
-  });
-}
-
-#define HANDGRAD_INSTANTIATE(S)                                  \
-  template void relu_squared_forward<S>(Rows<const S>, Rows<S>); \
-  template Var<S> relu_squared<S>(Var<S>);
-HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
-#undef HANDGRAD_INSTANTIATE
-#define HANDGRAD_INSTANTIATE(S) template void relu_squared_backward<S>(Rows<const S>, Rows<const S>, Rows<S>);
-HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
-#undef HANDGRAD_INSTANTIATE
+HANDGRAD_UNARY(relu_squared, ReluSquared)
 
 }  // namespace handgrad

@@ -20,9 +20,10 @@ Index head_rows_in_block(const Shape& shape) {
 }  // namespace
 
 template <class S>
-void rms_norm_forward(View<const S> x, const S* weight, double eps, S* inverse, View<S> y) {
+void rms_norm_forward(View<const S> x, std::span<const S> weight, double eps, std::span<S> inverse, View<S> y) {
   require_shape("rms_norm_forward", x.shape, x, y);
-  require_memory("rms_norm_forward", {weight, inverse});
+  require_size("rms_norm_forward", "weight", weight.size(), x.shape[-1]);
+  require_size("rms_norm_forward", "inverse", inverse.size(), x.shape.size() / x.shape[-1]);
   require_at_least("rms_norm", "eps", eps, 0.0);
   using A = Accumulator<S>;
   const Index cols = x.shape[-1];
@@ -37,9 +38,10 @@ void rms_norm_forward(View<const S> x, const S* weight, double eps, S* inverse, 
 
 // g = dy w; dx += r (g - h mean(g h)); dw += sum of dy h
 template <class S>
-void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> dy, View<S> dx, S* dweight) {
+void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> dy, View<S> dx, std::span<S> dweight) {
   require_shape("rms_norm_backward", saved.x.shape, saved.x, dy);
-  require_memory("rms_norm_backward", {saved.weight, saved.inverse});
+  require_size("rms_norm_backward", "weight", saved.weight.size(), saved.x.shape[-1]);
+  require_size("rms_norm_backward", "inverse", saved.inverse.size(), saved.x.shape.size() / saved.x.shape[-1]);
   require_at_least("rms_norm_backward", "block", static_cast<double>(block), 1.0);
   if (dx) require_shape("rms_norm_backward", saved.x.shape, dx);
   using A = Accumulator<S>;
@@ -56,8 +58,9 @@ void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> 
       for (Index c = 0; c < cols; ++c) to[c] += scale * (upstream[c] * w[c] - in[c] * scale * mean_gh);
     });
   }
-  if (dweight) {
-    add_column_sums<S>(rows, cols, block, dweight, [&dy, inv = inverse, xv = x](Index r) {
+  if (!dweight.empty()) {
+    require_size("rms_norm_backward", "dweight", dweight.size(), cols);
+    add_column_sums<S>(rows, cols, block, dweight.data(), [&dy, inv = inverse, xv = x](Index r) {
       return [in = row_start(xv, r), upstream = row_start(dy, r), scale = inv[r]](Index c) {
         return upstream[c] * (in[c] * scale);
       };
@@ -67,27 +70,30 @@ void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> 
 
 template <class S>
 Var<S> rms_norm(Var<S> x, Var<S> weight, double eps) {
+  require_operands("rms_norm", x, weight);
+  require_last_axis("rms_norm", x.shape());
+  if (last_stride(x.view()) != 1 && x.extent(-1) > 1) detail::refuse_rows(x.shape(), "rms_norm");
   if (weight.shape() != Shape{x.extent(-1)} || !weight.view().is_contiguous()) {
-    throw ShapeError(fmt::format("rms_norm: weight is dense and ({}), got {} for x {}", x.extent(-1),
+    throw ShapeError(fmt::format("rms_norm: weight must be contiguous and ({}), got {} for x {}", x.extent(-1),
                                  weight.shape().to_string(), x.shape().to_string()));
   }
   const Index block = head_rows_in_block(x.shape());
   auto y = output("rms_norm", x.shape(), x, weight);
-  const Scratch<S> inverse = y.scratch(x.size() / x.extent(-1));
-  rms_norm_forward<S>(x.view(), weight.view().data, eps, inverse.data, y.view());
+  const std::span<S> inverse = y.scratch(x.size() / x.extent(-1));
+  rms_norm_forward<S>(x.view(), weight.view().elements(), eps, inverse, y.view());
   return y.saves(x, weight, inverse).on_backward([block](const auto& saved, auto dy, auto dx, auto dweight) {
     const auto& [x_saved, w, inv] = saved;
-    rms_norm_backward<S>({x_saved, w.data, inv.data}, block, dy, dx, dweight.data);
+    rms_norm_backward<S>({x_saved, w.elements(), inv}, block, dy, dx, dweight.elements());
   });
 }
 
-#define HANDGRAD_INSTANTIATE(S)                                                    \
-  template void rms_norm_forward<S>(View<const S>, const S*, double, S*, View<S>); \
+#define HANDGRAD_INSTANTIATE(S)                                                                        \
+  template void rms_norm_forward<S>(View<const S>, std::span<const S>, double, std::span<S>, View<S>); \
   template Var<S> rms_norm<S>(Var<S>, Var<S>, double);
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 #define HANDGRAD_INSTANTIATE(S) \
-  template void rms_norm_backward<S>(const RmsNormSaved<S>&, Index, View<const S>, View<S>, S*);
+  template void rms_norm_backward<S>(const RmsNormSaved<S>&, Index, View<const S>, View<S>, std::span<S>);
 HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

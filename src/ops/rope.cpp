@@ -22,14 +22,15 @@ template <class S>
 RopeTable<S>::RopeTable(Index width, double theta, RopePairing pairing)
     : width_(width), theta_(theta), pairing_(pairing) {
   if (width < 2 || width % 2 != 0) {
-    throw ShapeError(fmt::format("rope: pairs of features need an even head width, got {}", width));
+    throw ShapeError(fmt::format("rope: the head width must be even and above 0, got {}", width));
   }
-  if (!(theta > 0.0)) throw RangeError(fmt::format("rope: theta is above 0, got {}", theta));
+  if (!(theta > 0.0)) throw RangeError(fmt::format("rope: theta must be above 0, got {}", theta));
 }
 
 template <class S>
 void RopeTable<S>::extend(Index positions) {
-  if (positions < 0) throw RangeError(fmt::format("rope table: 0 positions or more are needed, got {}", positions));
+  if (positions < 0)
+    throw RangeError(fmt::format("rope: the number of positions must be 0 or more, got {}", positions));
   if (positions <= this->positions()) return;
   const FloatEnvironment environment;
   const Index pairs = width_ / 2;
@@ -64,7 +65,7 @@ void check_arguments(const Shape& x, PositionsRef positions, const RopeTable<S>&
   }
 }
 
-// Forward and backward are one rotation; `sense` is +1 or -1.
+// Forward and backward are the same rotation, by +phi or -phi: `sense` is +1 or -1.
 template <class S, class Put>
 void rotate(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table, int sense, const Heads<S>& y,
             Put put) {
@@ -78,15 +79,15 @@ void rotate(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table,
     for (Index h = 0; h < x.heads; ++h) {
       const S* in = x.at(b, t, h);
       S* out = y.at(b, t, h);
-      const auto turn = [&](Index i, Index first, Index second) {
+      const auto rotate_pair = [&](Index i, Index first, Index second) {
         const S p = in[first], q = in[second], s = sign * sine[i];
         put(out[first], p * cosine[i] - q * s);
         put(out[second], p * s + q * cosine[i]);
       };
       if (adjacent) {
-        for (Index i = 0; i < pairs; ++i) turn(i, 2 * i, 2 * i + 1);
+        for (Index i = 0; i < pairs; ++i) rotate_pair(i, 2 * i, 2 * i + 1);
       } else {
-        for (Index i = 0; i < pairs; ++i) turn(i, i, i + pairs);
+        for (Index i = 0; i < pairs; ++i) rotate_pair(i, i, i + pairs);
       }
     }
   });
@@ -110,7 +111,7 @@ void rope_forward(Heads<const S> x, PositionsRef positions, const RopeTable<S>& 
   rotate<S>(x, positions, table, +1, y, [](S& to, S value) { to = value; });
 }
 
-// dx += R^T dy, and R^T is the turn by -phi
+// dx += R^T dy; R^T is the rotation by -phi
 template <class S>
 void rope_backward(Heads<const S> dy, PositionsRef positions, const RopeTable<S>& table, Heads<S> dx) {
   check_heads("rope_backward", dy, positions, table, dx);
@@ -119,9 +120,10 @@ void rope_backward(Heads<const S> dy, PositionsRef positions, const RopeTable<S>
 
 template <class S>
 Var<S> rope(Var<S> x, PositionsRef positions, const RopeTable<S>& table) {
+  require_operands("rope", x);
   check_arguments(x.shape(), positions, table);  // before a node is made
   auto y = output("rope", x.shape(), x);
-  rope_forward<S>(x.heads(), positions, table, y.heads());
+  rope_forward<S>(x.heads("rope"), positions, table, y.heads());
   const auto count = static_cast<std::size_t>(positions.batch * positions.time);
   positions.data = y.copy(std::span(positions.data, count)).data();
   return y.saves(positions).on_backward([&table](const auto& saved, auto dy, auto dx) {

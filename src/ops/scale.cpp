@@ -23,6 +23,7 @@ void scale_backward(Rows<const S> dy, double factor, Rows<S> dx) {
 
 template <class S>
 Var<S> scale(Var<S> x, double factor) {
+  require_operands("scale", x);
   auto y = output("scale", x.shape(), x);
   scale_forward<S>(x.rows("scale"), factor, y.rows());
   return y.saves().on_backward(

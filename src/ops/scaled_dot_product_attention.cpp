@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 
 #include "core/instantiate.h"
@@ -12,21 +11,42 @@
 #include "handgrad/ops/masked_fill.h"
 #include "handgrad/ops/matmul.h"
 #include "handgrad/ops/softmax.h"
+#include "ops/attention_checks.h"
+#include "ops/attention_visibility.h"
 #include "ops/matrix_stack.h"
 
 namespace handgrad {
 namespace {
 
-// True where a key is hidden, in the smallest shape that tells: (Q, K), or the mask's own shape joined with it. The
-// memory is this thread's, good until the next call, so that a step allocates nothing.
+constexpr const char* operation = "scaled_dot_product_attention";
+
+// The rules of its arguments, for q (..., Q, D), k (..., K, D) and v (..., K, Dv); one message for each.
+void check_explicit_attention(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& options) {
+  const auto fail = [&](const std::string& rule) { throw ShapeError(fmt::format("{}: {}", operation, rule)); };
+  if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2) {
+    fail(fmt::format("q, k and v must have two axes or more, got {}, {} and {}", q.to_string(), k.to_string(),
+                     v.to_string()));
+  }
+  if (q[-1] != k[-1]) fail(fmt::format("q and k must have the same head width, got {} and {}", q[-1], k[-1]));
+  if (k[-2] != v[-2]) fail(fmt::format("there must be one value per key, got {} keys and {} values", k[-2], v[-2]));
+  if (options.causal && q[-2] > k[-2]) {
+    fail(fmt::format("causal attention needs at least one key per query, got {} queries and {} keys", q[-2], k[-2]));
+  }
+  check_attention_options(operation, options);
+  const auto leading = [](const Shape& shape) { return shape.with(-2, 1).with(-1, 1); };
+  broadcast_shape(broadcast_shape(leading(q), leading(k), operation), leading(v), operation);
+}
+
+// True where a key is hidden, in the smallest shape that holds it: (Q, K), joined with the mask's shape. The memory
+// belongs to this thread and is valid until the next call, so that a step allocates nothing.
 MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
   const Index queries = scores[-2], keys = scores[-1];
   const Shape last_two{queries, keys};
-  if (options.mask && broadcast_shape(scores, options.mask.shape, "attention mask") != scores) {
-    throw ShapeError(
-        fmt::format("attention: a mask {} does not fit scores {}", options.mask.shape.to_string(), scores.to_string()));
+  if (options.mask && broadcast_shape(scores, options.mask.shape, operation) != scores) {
+    throw ShapeError(fmt::format("{}: the mask must broadcast to the scores {}, got {}", operation, scores.to_string(),
+                                 options.mask.shape.to_string()));
   }
-  const Shape shape = options.mask ? broadcast_shape(options.mask.shape, last_two, "attention mask") : last_two;
+  const Shape shape = options.mask ? broadcast_shape(options.mask.shape, last_two, operation) : last_two;
   const MaskRef mask = options.mask ? broadcast_view(options.mask, shape) : MaskRef{};
   thread_local Buffer<std::uint8_t> hidden;
   if (hidden.size() < shape.size()) hidden = Buffer<std::uint8_t>(shape.size());
@@ -58,7 +78,7 @@ Var<S> product_of_scores(Var<S> q, Var<S> k_t, double scale, MaskRef hidden) {
       const Stack<S> into(dq, dy.shape, "dq");
       for_each_matrix(into, [&](Index i, Rows<S> c) {
         const Operand<S> k = operand(keys, i, true);
-        multiply_seen<S>(operand(upstream, i, false), k, factor, Store::add, c, into.turn, all_finite(k.matrix),
+        multiply_seen<S>(operand(upstream, i, false), k, factor, Store::add, c, into.transpose, all_finite(k.matrix),
                          [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
       });
     }
@@ -66,7 +86,7 @@ Var<S> product_of_scores(Var<S> q, Var<S> k_t, double scale, MaskRef hidden) {
       const Stack<S> into(dk_t, dy.shape, "dk");
       for_each_matrix(into, [&](Index i, Rows<S> c) {
         const Operand<S> q_i = operand(queries, i, false);
-        multiply_seen<S>(operand(upstream, i, true), q_i, factor, Store::add, c, flipped(into.turn),
+        multiply_seen<S>(operand(upstream, i, true), q_i, factor, Store::add, c, flipped(into.transpose),
                          all_finite(q_i.matrix),
                          [rows = mask.at(i)](Index key, Index r, Index) { return !rows.row(r)[key]; });
       });
@@ -94,7 +114,7 @@ Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
     const Stack<S> out(y.view(), y.var().shape(), "y");
     parallel_tiles(out.count(), [&](Index i) {
       const Operand<S> values = operand(right, i, false);
-      multiply_seen<S>(operand(left, i, false), values, S(1), Store::assign, out.at(i), Turn::no,
+      multiply_seen<S>(operand(left, i, false), values, S(1), Store::assign, out.at(i), Transpose::no,
                        all_finite(values.matrix),
                        [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
     });
@@ -108,7 +128,8 @@ Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
       const Stack<S> into(dp, dy.shape, "dp");
       for_each_matrix(into, [&](Index i, Rows<S> c) {
         const Operand<S> values = operand(right, i, true);
-        multiply_seen<S>(operand(upstream, i, false), values, S(1), Store::add, c, into.turn, all_finite(values.matrix),
+        multiply_seen<S>(operand(upstream, i, false), values, S(1), Store::add, c, into.transpose,
+                         all_finite(values.matrix),
                          [rows = mask.at(i)](Index r, Index, Index key) { return !rows.row(r)[key]; });
       });
     }
@@ -118,8 +139,8 @@ Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
         const Rows<const std::uint8_t> hides = mask.at(i);
         const Operand<S> gradient = operand(upstream, i, false);
         const auto add = [&](Rows<const S> p_i) {
-          multiply_seen<S>({p_i, Turn::yes}, gradient, S(1), Store::add, c, into.turn, all_finite(gradient.matrix),
-                           [&](Index key, Index r, Index) { return !hides.row(r)[key]; });
+          multiply_seen<S>({p_i, Transpose::yes}, gradient, S(1), Store::add, c, into.transpose,
+                           all_finite(gradient.matrix), [&](Index key, Index r, Index) { return !hides.row(r)[key]; });
         };
         if (has_nan_row(before.at(i))) {
           add(SelectedCopy<S>(left.at(i), [&](Index r, Index key) { return !hides.row(r)[key]; }).matrix());
@@ -135,18 +156,12 @@ Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
 
 template <class S>
 Var<S> scaled_dot_product_attention(Var<S> q, Var<S> k, Var<S> v, const AttentionOptions& options) {
-  if (q.shape().rank() < 2 || k.shape().rank() < 2 || v.shape().rank() < 2 || q.extent(-1) != k.extent(-1) ||
-      k.extent(-2) != v.extent(-2)) {
-    throw ShapeError(
-        fmt::format("attention: q (..., Q, D), k (..., K, D) and v (..., K, Dv) are needed, got {}, {} and {}",
-                    q.shape().to_string(), k.shape().to_string(), v.shape().to_string()));
-  }
-  const Index queries = q.extent(-2), keys = k.extent(-2);
-  if (options.causal && queries > keys) {
-    throw ShapeError(
-        fmt::format("attention: causal needs as many keys as queries or more, got Q = {} and K = {}", queries, keys));
-  }
-  const double scale = options.scale != 0.0 ? options.scale : 1.0 / std::sqrt(static_cast<double>(q.extent(-1)));
+  require_operands("scaled_dot_product_attention", q, k, v);
+  check_explicit_attention(q.shape(), k.shape(), v.shape(), options);
+  require_matrices(operation, "q", q.view());
+  require_matrices(operation, "k", k.view());
+  require_matrices(operation, "v", v.view());
+  const double scale = attention_scale(options, q.extent(-1));
   const Var<S> k_t = k.transpose(-1, -2);
   if (!options.causal && !options.mask) {
     Var<S> p = softmax(matmul(std::move(q), k_t, scale));

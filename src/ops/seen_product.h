@@ -71,43 +71,44 @@ class SelectedCopy {
   Rows<const S> matrix_;
 };
 
-inline Turn flipped(Turn turn) { return turn == Turn::yes ? Turn::no : Turn::yes; }
+inline Transpose flipped(Transpose transpose) { return transpose == Transpose::yes ? Transpose::no : Transpose::yes; }
 
 /// c = scale a b (+ c) for a c that may be stored transposed: c^T = scale b^T a^T.
 template <class S>
-void multiply_turned(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, Turn c_turn) {
-  if (c_turn == Turn::no) {
+void multiply_into(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, Transpose transpose_c) {
+  if (transpose_c == Transpose::no) {
     multiply<S>(a, b, scale, store, c);
   } else {
-    multiply<S>({b.matrix, flipped(b.turn)}, {a.matrix, flipped(a.turn)}, scale, store, c);
+    multiply<S>({b.matrix, flipped(b.transpose)}, {a.matrix, flipped(a.transpose)}, scale, store, c);
   }
 }
 
-/// multiply_turned, where element b(i, n) reaches c(r, n) only if seen(r, i, n). Where it does not, a(r, i) is 0 or
+/// multiply_into, where element b(i, n) reaches c(r, n) only if seen(r, i, n). Where it does not, a(r, i) is 0 or
 /// c(r, n) is not looked at. What is not finite is added apart, to those that see it: all others get the bits that they
-/// would get if a finite number stood there. `finite` says that all of b is: then this is multiply_turned.
+/// would get if a finite number stood there. `finite` says that all of b is: then this is multiply_into.
 template <class S, class Seen>
-void multiply_seen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, Turn c_turn, bool finite, Seen seen) {
+void multiply_seen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, Transpose transpose_c, bool finite,
+                   Seen seen) {
   if (finite) {
-    multiply_turned<S>(a, b, scale, store, c, c_turn);
+    multiply_into<S>(a, b, scale, store, c, transpose_c);
     return;
   }
   const SelectedCopy<S> copy(b.matrix, [&](Index r, Index i) { return is_finite_scalar(b.matrix.row(r)[i]); });
-  multiply_turned<S>(a, {copy.matrix(), b.turn}, scale, store, c, c_turn);
-  const auto element = [](auto& matrix, Turn turn, Index r, Index i) -> auto& {
-    return turn == Turn::no ? matrix.row(r)[i] : matrix.row(i)[r];
+  multiply_into<S>(a, {copy.matrix(), b.transpose}, scale, store, c, transpose_c);
+  const auto element = [](auto& matrix, Transpose transpose, Index r, Index i) -> auto& {
+    return transpose == Transpose::no ? matrix.row(r)[i] : matrix.row(i)[r];
   };
   std::vector<Index> places;
   for (Index n = 0; n < b.cols(); ++n) {
     places.clear();
     for (Index i = 0; i < b.rows(); ++i) {
-      if (!is_finite_scalar(element(b.matrix, b.turn, i, n))) places.push_back(i);
+      if (!is_finite_scalar(element(b.matrix, b.transpose, i, n))) places.push_back(i);
     }
     for (Index r = 0; r < a.rows(); ++r) {
-      S& to = element(c, c_turn, r, n);
+      S& to = element(c, transpose_c, r, n);
       for (const Index i : places) {
         if (to != to) break;  // it stays NaN
-        if (seen(r, i, n)) to += scale * element(a.matrix, a.turn, r, i) * element(b.matrix, b.turn, i, n);
+        if (seen(r, i, n)) to += scale * element(a.matrix, a.transpose, r, i) * element(b.matrix, b.transpose, i, n);
       }
     }
   }

@@ -51,7 +51,8 @@ void softmax_backward(View<const S> y, View<const S> dy, View<S> dx) {
 
 template <class S>
 Var<S> softmax(Var<S> x, int axis) {
-  const int counted = x.shape().axis_index(axis);
+  require_operands("softmax", x);
+  const int counted = require_axis("softmax", x.shape(), axis);
   auto y = output("softmax", x.shape(), x);
   softmax_forward<S>(along_last(x.view(), counted), along_last(y.view(), counted));
   return y.saves(y.var()).on_backward([counted](const auto& saved, auto dy, auto dx) {

@@ -1,36 +1,24 @@
 #include "handgrad/ops/sum.h"
 
 #include "core/instantiate.h"
-#include "core/math.h"
-#include "handgrad/autograd/output.h"
-#include "ops/broadcast.h"
-#include "ops/check.h"
+#include "ops/reduce.h"
 
 namespace handgrad {
 
 template <class S>
 void sum_forward(View<const S> x, S& y) {
-  require_shape("sum_forward", x.shape, x);
-  const Index cols = last_extent(x), stride = last_stride(x);
-  Accumulator<S> total{};
-  for (Index r = 0; r < x.shape.size() / cols; ++r) {
-    const S* row = row_start(x, r);
-    for (Index c = 0; c < cols; ++c) total += row[c * stride];
-  }
-  y = from_accumulator<S>(total);
+  y = from_accumulator<S>(total_of("sum_forward", x));
 }
 
 // dx += dy
 template <class S>
 void sum_backward(S dy, View<S> dx) {
-  require_shape("sum_backward", dx.shape, dx);
-  const S share = dy;
-  const View<const S> any = dx;
-  for_each_element(dx, any, any, [share](S& to, const S&, const S&) { to += share; });
+  add_to_all("sum_backward", dy, dx);
 }
 
 template <class S>
 Var<S> sum(Var<S> x) {
+  require_operands("sum", x);
   auto y = output("sum", Shape{}, x);
   sum_forward<S>(x.view(), *y.data());
   return y.saves().on_backward([](const auto&, auto dy, auto dx) { sum_backward<S>(*dy.data, dx); });

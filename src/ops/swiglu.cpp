@@ -45,9 +45,10 @@ void swiglu_backward(Rows<const S> gate, Rows<const S> up, Rows<const S> dy, Row
 
 template <class S>
 Var<S> swiglu(Var<S> gate, Var<S> up) {
+  require_operands("swiglu", gate, up);
   if (gate.shape() != up.shape()) {
-    throw ShapeError(fmt::format("swiglu: gate and up have one shape, got {} and {}", gate.shape().to_string(),
-                                 up.shape().to_string()));
+    throw ShapeError(fmt::format("swiglu: gate and up must have the same shape, got {} and {}",
+                                 gate.shape().to_string(), up.shape().to_string()));
   }
   auto y = output("swiglu", gate.shape(), gate, up);
   swiglu_forward<S>(gate.rows("swiglu"), up.rows("swiglu"), y.rows());

@@ -14,18 +14,18 @@ double tolerance() {
 }
 
 template <class S>
-Operand<S> operand(const Tensor<S>& x, Turn turn) {
-  return {x.rows(), turn};
+Operand<S> operand(const Tensor<S>& x, Transpose transpose) {
+  return {x.rows(), transpose};
 }
 
 template <class S>
-Tensor<S> stored(Index rows, Index cols, Turn turn, std::uint64_t seed) {
-  return random_tensor<S>(turn == Turn::no ? Shape{rows, cols} : Shape{cols, rows}, seed);
+Tensor<S> stored(Index rows, Index cols, Transpose transpose, std::uint64_t seed) {
+  return random_tensor<S>(transpose == Transpose::no ? Shape{rows, cols} : Shape{cols, rows}, seed);
 }
 
 template <class S>
 S element(const Operand<S>& a, Index i, Index j) {
-  return a.turn == Turn::no ? a.matrix.row(i)[j] : a.matrix.row(j)[i];
+  return a.transpose == Transpose::no ? a.matrix.row(i)[j] : a.matrix.row(j)[i];
 }
 
 template <class S>
@@ -51,8 +51,8 @@ TYPED_TEST(Gemm, all_four_turns_assigned_and_added) {
   using S = TypeParam;
   const Index sizes[][3] = {{1, 1, 1}, {1, 7, 3}, {7, 1, 5}, {3, 5, 1}, {33, 17, 29}};
   for (const auto& [m, n, k] : sizes) {
-    for (const Turn ta : {Turn::no, Turn::yes}) {
-      for (const Turn tb : {Turn::no, Turn::yes}) {
+    for (const Transpose ta : {Transpose::no, Transpose::yes}) {
+      for (const Transpose tb : {Transpose::no, Transpose::yes}) {
         const Tensor<S> a = stored<S>(m, k, ta, 1), b = stored<S>(k, n, tb, 2), start = random_tensor<S>({m, n}, 3);
         Tensor<S> c = start.copy();
         multiply<S>(operand(a, ta), operand(b, tb), S(0.5), Store::add, c.rows());
@@ -70,8 +70,8 @@ TYPED_TEST(Gemm, tiles_blocks_and_inner_cuts_give_the_product) {
   const Index m = 37, n = 23, k = 31;
   const ProductTiles cuts[] = {{4, 5, 0, 0}, {4, 5, 10, 0},    {100, 100, 7, 0},
                                {8, 8, 0, 6}, {5, 100, 12, 31}, {1, 1, 1, 1}};
-  for (const Turn ta : {Turn::no, Turn::yes}) {
-    for (const Turn tb : {Turn::no, Turn::yes}) {
+  for (const Transpose ta : {Transpose::no, Transpose::yes}) {
+    for (const Transpose tb : {Transpose::no, Transpose::yes}) {
       const Tensor<S> a = stored<S>(m, k, ta, 1), b = stored<S>(k, n, tb, 2), start = random_tensor<S>({m, n}, 3);
       for (const ProductTiles& tiles : cuts) {
         Tensor<S> c = start.copy();
@@ -138,10 +138,10 @@ TYPED_TEST(Gemm, an_inner_cut_is_a_sum_over_blocks) {
   const Tensor<S> dy = random_tensor<S>({3 * block, m}, 1), x = random_tensor<S>({3 * block, n}, 2);
   const ProductTiles tiles{.inner = block};
   Tensor<S> whole(Shape{m, n}), parts(Shape{m, n});
-  multiply_tiled<S>({dy.rows(), Turn::yes}, {x.rows()}, S(1), Store::add, whole.rows(), tiles);
+  multiply_tiled<S>({dy.rows(), Transpose::yes}, {x.rows()}, S(1), Store::add, whole.rows(), tiles);
   for (Index first : {Index{0}, block}) {
     const Index rows = first == 0 ? block : 2 * block;
-    multiply_tiled<S>({dy.rows().slice(first, rows), Turn::yes}, {x.rows().slice(first, rows)}, S(1), Store::add,
+    multiply_tiled<S>({dy.rows().slice(first, rows), Transpose::yes}, {x.rows().slice(first, rows)}, S(1), Store::add,
                       parts.rows(), tiles);
   }
   EXPECT_TRUE(same_bits(elements(whole.view()), elements(parts.view())));
@@ -154,7 +154,7 @@ TEST(GemmOfComplex, has_no_conjugate_in_it) {
   multiply<C>({a.rows()}, {b.rows()}, C(1), Store::assign, c.rows());
   EXPECT_EQ(c[0], C(4, 5));
   const Tensor<C> turned({2, 1}, {C(1, 2), C(0, 1)});
-  multiply<C>({turned.rows(), Turn::yes}, {b.rows()}, C(1), Store::add, c.rows());
+  multiply<C>({turned.rows(), Transpose::yes}, {b.rows()}, C(1), Store::add, c.rows());
   EXPECT_EQ(c[0], C(8, 10));
 }
 

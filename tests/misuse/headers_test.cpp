@@ -12,6 +12,7 @@ namespace {
 const std::map<std::string, std::string> unchecked{
     {"core/choices.h", "names of choices"},
     {"core/types.h", "names of types"},
+    {"ops/row_statistics.h", "spans, which the kernels of softmax and of the norms check"},
     {"nn/dropout_sites.h", "numbers of places, a function of its arguments"},
 };
 

@@ -18,7 +18,7 @@ struct Memory {
   V v2 = two.view(), v3 = three.view();
   R r2 = two.rows(), r3 = three.rows();
   H h = heads.heads(), h3 = more_heads.heads();
-  float* p = three.data();
+  std::span<float> pair{three.data(), 2};
 };
 
 template <class Forward, class Backward>
@@ -88,25 +88,32 @@ TEST(MisuseKernels, products) {
   EXPECT_REFUSED(ShapeError, "matmul_forward: values ()", matmul_forward<float>(V{}, V{}, 1.0, V{}));
   EXPECT_REFUSED(ShapeError, "matmul_backward: values (2, 2)",
                  matmul_backward<float>(m.v2, m.v2, 1.0, m.v2, m.v3, V{}));
-  EXPECT_REFUSED(ShapeError, "linear_forward: matrices (2, 2)", linear_forward<float>(m.r2, m.r3, nullptr, 1, m.r2));
-  EXPECT_REFUSED(ShapeError, "linear_forward: matrices", linear_forward<float>(R{}, R{}, nullptr, 1, R{}));
+  EXPECT_REFUSED(ShapeError, "linear_forward: matrices (2, 2)", linear_forward<float>(m.r2, m.r3, {}, 1, m.r2));
+  EXPECT_REFUSED(ShapeError, "linear_forward: matrices", linear_forward<float>(R{}, R{}, {}, 1, R{}));
   EXPECT_REFUSED(RangeError, "linear_forward: block must be at least 1, got 0",
-                 linear_forward<float>(m.r2, m.r2, nullptr, 0, m.r2));
+                 linear_forward<float>(m.r2, m.r2, {}, 0, m.r2));
   EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2)",
-                 linear_backward<float>(m.r2, m.r2, 1, m.r2, {m.r3, R{}, nullptr}));
+                 linear_backward<float>(m.r2, m.r2, 1, m.r2, {m.r3, R{}, {}}));
   EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2)",
-                 linear_backward<float>(m.r2, R{}, 1, m.r2, {m.r2, R{}, nullptr}));
+                 linear_backward<float>(m.r2, R{}, 1, m.r2, {m.r2, R{}, {}}));
+  const LayerNormStatistics<float> statistics{m.pair, m.pair};
   EXPECT_REFUSED(ShapeError, "layer_norm_forward: matrices",
-                 layer_norm_forward<float>(m.r2, m.p, nullptr, 0.0, m.p, m.r3));
-  EXPECT_REFUSED(ShapeError, "layer_norm_forward: memory for every array is needed, got a null pointer",
-                 layer_norm_forward<float>(m.r2, nullptr, nullptr, 0.0, m.p, m.r2));
-  EXPECT_REFUSED(ShapeError, "layer_norm_backward:",
-                 layer_norm_backward<float>(m.r2, m.p, nullptr, 1, m.r2, {m.r2, nullptr, nullptr}));
+                 layer_norm_forward<float>(m.r2, m.pair, {}, 0.0, statistics, m.r3));
+  EXPECT_REFUSED(ShapeError, "layer_norm_forward: weight of 2 elements are needed, got 0",
+                 layer_norm_forward<float>(m.r2, {}, {}, 0.0, statistics, m.r2));
+  EXPECT_REFUSED(ShapeError, "layer_norm_backward: means of 2 elements are needed, got 0",
+                 layer_norm_backward<float>(m.r2, m.pair, {}, 1, m.r2, {m.r2, {}, {}}));
   EXPECT_REFUSED(RangeError, "layer_norm_backward: block must be at least 1",
-                 layer_norm_backward<float>(m.r2, m.p, m.p, 0, m.r2, {m.r2, nullptr, nullptr}));
-  EXPECT_REFUSED(ShapeError, "rms_norm_forward: values", rms_norm_forward<float>(m.v2, m.p, 0.0, m.p, m.v3));
+                 layer_norm_backward<float>(m.r2, m.pair, statistics, 0, m.r2, {m.r2, {}, {}}));
+  EXPECT_REFUSED(ShapeError, "layer_norm_backward: dbias of 2 elements",
+                 layer_norm_backward<float>(m.r2, m.pair, statistics, 1, m.r2, {m.r2, {}, m.pair.first(1)}));
+  EXPECT_REFUSED(ShapeError, "linear_forward: bias of 2 elements",
+                 linear_forward<float>(m.r2, m.r2, m.pair.first(1), 1, m.r2));
+  EXPECT_REFUSED(ShapeError, "rms_norm_forward: values", rms_norm_forward<float>(m.v2, m.pair, 0.0, m.pair, m.v3));
+  EXPECT_REFUSED(ShapeError, "rms_norm_forward: inverse of 2 elements",
+                 rms_norm_forward<float>(m.v2, m.pair, 0.0, {}, m.v2));
   EXPECT_REFUSED(ShapeError, "rms_norm_backward: values",
-                 rms_norm_backward<float>({m.v2, m.p, m.p}, 1, m.v3, m.v2, nullptr));
+                 rms_norm_backward<float>({m.v2, m.pair, m.pair}, 1, m.v3, m.v2, {}));
 }
 
 TEST(MisuseKernels, tables_and_losses) {
@@ -116,20 +123,23 @@ TEST(MisuseKernels, tables_and_losses) {
   EXPECT_REFUSED(ShapeError, "embedding_forward: matrices (2, 2)", embedding_forward<float, TokenId>(m.r2, ids, R{}));
   EXPECT_REFUSED(ShapeError, "embedding_forward: matrices", embedding_forward<float, TokenId>(m.r2, {}, m.r2));
   EXPECT_REFUSED(RangeError, "embedding: id 9", embedding_backward<float, TokenId>(large, m.r2, m.r2));
-  EXPECT_REFUSED(ShapeError, "cross_entropy: one target a row", cross_entropy_forward<float>(m.r2, {}, {}, m.p, m.p));
-  EXPECT_REFUSED(ShapeError, "cross_entropy_forward: memory",
-                 cross_entropy_forward<float>(m.r2, ids, {}, nullptr, m.p));
+  const SoftmaxStatistics<float> statistics{m.pair, m.pair};
+  EXPECT_REFUSED(ShapeError, "cross_entropy_forward: one target per row is needed, got 0 for 2 rows",
+                 cross_entropy_forward<float>(m.r2, {}, {}, statistics, m.pair));
+  EXPECT_REFUSED(ShapeError, "cross_entropy_forward: row maxima of 2 elements are needed, got 0",
+                 cross_entropy_forward<float>(m.r2, ids, {}, {}, m.pair));
   EXPECT_REFUSED(ShapeError, "cross_entropy_backward: matrices (2, 2)",
-                 cross_entropy_backward<float>(m.r2, ids, {}, m.p, 1.0f, m.r3));
-  const HeadInputs<float> in{m.r2, m.r2, ids, 2};
+                 cross_entropy_backward<float>(m.r2, ids, {}, statistics, 1.0f, m.r3));
+  const LossHeadInputs<float> in{m.r2, m.r2, ids, 2};
+  const LossHeadMemory<float> memory{m.r2, true, statistics, m.pair};
   EXPECT_REFUSED(ShapeError, "linear_cross_entropy_forward: matrices (2, 2)",
                  linear_cross_entropy_forward<float>(in, {}, true, {}));
-  EXPECT_REFUSED(ShapeError, "linear_cross_entropy_forward: memory",
-                 linear_cross_entropy_forward<float>(in, {}, true, {m.r2, true, m.p, nullptr}));
+  EXPECT_REFUSED(ShapeError, "linear_cross_entropy_forward: losses of 2 elements are needed, got 0",
+                 linear_cross_entropy_forward<float>(in, {}, true, {m.r2, true, statistics, {}}));
   EXPECT_REFUSED(RangeError, "linear_cross_entropy_forward: block",
-                 linear_cross_entropy_forward<float>({m.r2, m.r2, ids, 0}, {}, true, {m.r2, true, m.p, m.p}));
+                 linear_cross_entropy_forward<float>({m.r2, m.r2, ids, 0}, {}, true, memory));
   EXPECT_REFUSED(ShapeError, "linear_cross_entropy_backward: matrices (2, 2)",
-                 linear_cross_entropy_backward<float>(in, {}, {m.r2, true, m.p, m.p}, 1.0f, {m.r3, R{}}));
+                 linear_cross_entropy_backward<float>(in, {}, memory, 1.0f, {m.r3, R{}}));
 }
 
 TEST(MisuseKernels, heads) {
@@ -143,23 +153,25 @@ TEST(MisuseKernels, heads) {
   EXPECT_REFUSED(ShapeError, "rope_backward: heads of one shape",
                  rope_backward<float>(m.h, {places.data(), 1, 2}, table, m.h3));
   const AttentionInputs<float> in{m.h, m.h, m.h};
-  EXPECT_REFUSED(ShapeError, "attention: memory", causal_attention_forward<float>({}, {}, m.p, m.p, m.h));
+  const SoftmaxStatistics<float> statistics{m.pair, m.pair};
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: memory", causal_attention_forward<float>({}, {}, statistics, m.h));
   EXPECT_REFUSED(ShapeError, "causal_attention_forward: heads (1, 2, 1, 2) with memory are needed, got (1, 3, 1, 2)",
-                 causal_attention_forward<float>(in, {}, m.p, m.p, m.h3));
-  EXPECT_REFUSED(ShapeError, "causal_attention_forward: memory",
-                 causal_attention_forward<float>(in, {}, nullptr, m.p, m.h));
-  EXPECT_REFUSED(ShapeError, "attention: q (B, Q, H, D)",
-                 causal_attention_forward<float>({m.h, m.h3, m.h}, {}, m.p, m.p, m.h));
+                 causal_attention_forward<float>(in, {}, statistics, m.h3));
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: row maxima of 2 elements are needed, got 0",
+                 causal_attention_forward<float>(in, {}, {}, m.h));
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: there must be one value per key, got 3 keys and 2 values",
+                 causal_attention_forward<float>({m.h, m.h3, m.h}, {}, statistics, m.h));
+  const AttentionSaved<float> saved{m.h, statistics};
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
-                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, H{}, {}));
+                 causal_attention_backward<float>(in, {}, saved, H{}, {}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
-                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {m.h3, H{}, H{}}));
+                 causal_attention_backward<float>(in, {}, saved, m.h, {m.h3, H{}, H{}}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
-                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, m.h3, H{}}));
+                 causal_attention_backward<float>(in, {}, saved, m.h, {H{}, m.h3, H{}}));
   EXPECT_REFUSED(ShapeError, "causal_attention_backward: heads",
-                 causal_attention_backward<float>(in, {}, {m.h, m.p, m.p}, m.h, {H{}, H{}, m.h3}));
-  EXPECT_REFUSED(ShapeError, "causal_attention_backward: memory",
-                 causal_attention_backward<float>(in, {}, {m.h, nullptr, m.p}, m.h, {}));
+                 causal_attention_backward<float>(in, {}, saved, m.h, {H{}, H{}, m.h3}));
+  EXPECT_REFUSED(ShapeError, "causal_attention_backward: log-sums of 2 elements are needed, got 0",
+                 causal_attention_backward<float>(in, {}, {m.h, {m.pair, {}}}, m.h, {}));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(MisuseNn, model) {
   EXPECT_REFUSED(ShapeError, "model: 4 tokens are no batch of 0", model.hidden(tape, {tokens, 0}));
   EXPECT_REFUSED(RangeError, "embedding: id 5 at index 1", model.last_logits(tape, {large}));
   EXPECT_REFUSED(RangeError, "model: 7 tokens behind 0 exceed the context of 6", model.logits(tape, {many}));
-  EXPECT_REFUSED(ShapeError, "one target a row is needed", model.loss(tape, {tokens}, {}));
+  EXPECT_REFUSED(ShapeError, "linear_cross_entropy: one target per row is needed", model.loss(tape, {tokens}, {}));
   EXPECT_REFUSED(RangeError, "model: an attention tile of 0 or more is needed, got -1",
                  model.logits(tape, {tokens}, {.attention_tile = -1}));
   CausalLm<float> taken = std::move(model);

@@ -82,10 +82,10 @@ TEST(MicroBatches, a_weight_gradient_is_the_sum_of_its_blocks) {
   const Index block = 500, rows = 3 * block;
   const auto x = random_tensor<float>({rows, width}, 1), dy = random_tensor<float>({rows, classes}, 2);
   Tensor<float> whole({classes, width}), parts({classes, width});
-  linear_backward<float>(x.rows(), {}, block, dy.rows(), {{}, whole.rows(), nullptr});
+  linear_backward<float>(x.rows(), {}, block, dy.rows(), {{}, whole.rows(), {}});
   for (Index first = 0; first < rows; first += block) {
     linear_backward<float>(x.rows().slice(first, block), {}, block, dy.rows().slice(first, block),
-                           {{}, parts.rows(), nullptr});
+                           {{}, parts.rows(), {}});
   }
   EXPECT_TRUE(same_bits(elements(whole.view()), elements(parts.view())));
 }

@@ -71,9 +71,10 @@ TEST(NormNumbers, a_large_common_offset_does_no_harm) {
   const Tensor<double> x = random_tensor<double>({1, n}, 1);
   Tensor<double> shifted(x.shape()), ones({n}), y(x.shape()), far(x.shape());
   for (Index i = 0; i < n; ++i) shifted[i] = x[i] + 1e7, ones[i] = 1.0;
-  double statistics[2];
-  layer_norm_forward<double>(x.rows(), ones.data(), nullptr, 0.0, statistics, y.rows());
-  layer_norm_forward<double>(shifted.rows(), ones.data(), nullptr, 0.0, statistics, far.rows());
+  double mean = 0.0, inverse = 0.0;
+  const LayerNormStatistics<double> statistics{std::span(&mean, 1), std::span(&inverse, 1)};
+  layer_norm_forward<double>(x.rows(), ones.span(), {}, 0.0, statistics, y.rows());
+  layer_norm_forward<double>(shifted.rows(), ones.span(), {}, 0.0, statistics, far.rows());
   expect_near(elements(far.view()), elements(y.view()), 1e-7);  // an input's own rounding is 1e-9
 }
 

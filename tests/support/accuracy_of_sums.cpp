@@ -44,7 +44,7 @@ template <class S>
 ErrorMeter<S> products(Index rows, Hostile& hostile) {
   const auto x = hostile.rows<S>(rows, width, -30, 30, 10), weight = hostile.rows<S>(67, width, -20, 20, 10);
   Tensor<S> y({rows, 67});
-  linear_forward<S>(x.rows(), weight.rows(), nullptr, 1, y.rows());
+  linear_forward<S>(x.rows(), weight.rows(), {}, 1, y.rows());
   ErrorMeter<S> meter;
   for (Index r = 0; r < rows; ++r) {
     for (Index o = 0; o < 67; ++o) {
@@ -120,8 +120,9 @@ ErrorMeter<S> losses(Index rows, Hostile& hostile) {
   for (Index r = 0; r < rows; ++r) {
     const WideRow w = wide(x.rows().row(r), width);
     const TokenId target = static_cast<TokenId>(hostile.uniform(0, static_cast<double>(width)));
-    S statistics[2], loss;
-    cross_entropy_forward<S>(x.rows().slice(r, 1), std::span(&target, 1), {}, statistics, &loss);
+    S row_max, own_log_sum, loss;
+    cross_entropy_forward<S>(x.rows().slice(r, 1), std::span(&target, 1), {},
+                             {std::span(&row_max, 1), std::span(&own_log_sum, 1)}, std::span(&loss, 1));
     const Wide m = largest(w), log_sum = std::log(sum_over(w.size(), [&](auto i) { return std::exp(w[i] - m); }));
     const Wide gap = m - w[static_cast<std::size_t>(target)];
     meter.in_terms(loss, log_sum + gap, std::max(1.0L, log_sum + gap));
@@ -135,9 +136,10 @@ void layer_norms(Index rows, Hostile& hostile, ErrorMeter<S>& forward, ErrorMete
   const double eps = 1e-5;
   const auto x = hostile.rows<S>(rows, width, -20, 40, 10), dy = hostile.rows<S>(rows, width, -20, 20, 10);
   const auto weight = hostile.rows<S>(1, width, 0, 1, 6), bias = hostile.rows<S>(1, width, 0, 1, 6);
-  Tensor<S> y(x.shape()), dx(x.shape()), statistics({rows, 2});
-  layer_norm_forward<S>(x.rows(), weight.data(), bias.data(), eps, statistics.data(), y.rows());
-  layer_norm_backward<S>(x.rows(), weight.data(), statistics.data(), 1, dy.rows(), {dx.rows()});
+  Tensor<S> y(x.shape()), dx(x.shape()), means({rows}), inverses({rows});
+  const LayerNormStatistics<S> statistics{means.span(), inverses.span()};
+  layer_norm_forward<S>(x.rows(), weight.span(), bias.span(), eps, statistics, y.rows());
+  layer_norm_backward<S>(x.rows(), weight.span(), statistics, 1, dy.rows(), {dx.rows()});
   const WideRow w = wide(weight.data(), width), b = wide(bias.data(), width);
   for (Index r = 0; r < rows; ++r) {
     const WideRow in = wide(x.rows().row(r), width), up = wide(dy.rows().row(r), width);
@@ -145,7 +147,7 @@ void layer_norms(Index rows, Hostile& hostile, ErrorMeter<S>& forward, ErrorMete
     const Wide mean = total(in) / n, size = sum_over(in.size(), [&](auto i) { return std::abs(in[i]); }) / n;
     const Wide variance = sum_over(in.size(), [&](auto i) { return (in[i] - mean) * (in[i] - mean); }) / n;
     const Wide inverse = 1 / std::sqrt(variance + static_cast<Wide>(eps));
-    const Wide m = statistics[2 * r], s = statistics[2 * r + 1];
+    const Wide m = means[r], s = inverses[r];
     const auto g = [&](std::size_t i) { return up[i] * w[i]; };
     const auto h = [&](std::size_t i) { return (in[i] - m) * s; };
     const Wide mean_g = sum_over(in.size(), g) / n;
@@ -168,8 +170,8 @@ void rms_norms(Index rows, Hostile& hostile, ErrorMeter<S>& forward, ErrorMeter<
   const auto x = hostile.rows<S>(rows, width, -20, 40, 10), dy = hostile.rows<S>(rows, width, -20, 20, 10);
   const auto weight = hostile.rows<S>(1, width, 0, 1, 6);
   Tensor<S> y(x.shape()), dx(x.shape()), inverses({rows});
-  rms_norm_forward<S>(x.view(), weight.data(), eps, inverses.data(), y.view());
-  rms_norm_backward<S>({x.view(), weight.data(), inverses.data()}, 1, dy.view(), dx.view(), nullptr);
+  rms_norm_forward<S>(x.view(), weight.span(), eps, inverses.span(), y.view());
+  rms_norm_backward<S>({x.view(), weight.span(), inverses.span()}, 1, dy.view(), dx.view(), {});
   const WideRow w = wide(weight.data(), width);
   const auto n = static_cast<Wide>(width);
   for (Index r = 0; r < rows; ++r) {
@@ -229,8 +231,8 @@ ErrorMeter<S> attentions(Index rows, Hostile& hostile) {
   };
   AttentionOptions options;
   options.causal = false;
-  causal_attention_forward<S>({heads(q, queries), heads(k, keys), heads(v, keys)}, options, row_max.data(),
-                              log_sum.data(), View<S>{y.data(), queries, contiguous_strides(queries)}.heads());
+  causal_attention_forward<S>({heads(q, queries), heads(k, keys), heads(v, keys)}, options,
+                              {row_max.span(), log_sum.span()}, View<S>{y.data(), queries, contiguous_strides(queries)}.heads());
   ErrorMeter<S> meter;
   const auto n = static_cast<std::size_t>(width);
   for (Index r = 0; r < rows; ++r) {

@@ -61,8 +61,7 @@ void tiled_attention(Example& e) {
   Tensor<double> y(shapes.q.with(-1, shapes.v[-1]));
   const Index rows = y.size() / y.shape()[-1];
   std::vector<double> row_max(static_cast<std::size_t>(rows)), log_sum(row_max), delta(row_max);
-  causal_attention_forward<double>({q.heads(), k.heads(), v.heads()}, options, row_max.data(), log_sum.data(),
-                                   y.heads());
+  causal_attention_forward<double>({q.heads(), k.heads(), v.heads()}, options, {row_max, log_sum}, y.heads());
   e.expect("row_max", row_max);
   e.expect("log_sum", log_sum);
   if (!e.has("delta")) return;
@@ -87,8 +86,8 @@ void running_maximum(Example& e) {
     const Tensor<double> values(shape, v.span().first(static_cast<std::size_t>(seen * width)));
     Tensor<double> y(Shape{1, 1, 1, 1});
     double row_max = 0.0, log_sum = 0.0;
-    causal_attention_forward<double>({std::as_const(q).heads(), keys.heads(), values.heads()}, options, &row_max,
-                                     &log_sum, y.heads());
+    causal_attention_forward<double>({std::as_const(q).heads(), keys.heads(), values.heads()}, options,
+                                     {std::span(&row_max, 1), std::span(&log_sum, 1)}, y.heads());
     m.push_back(row_max);
     l.push_back(std::exp(log_sum));
     outputs.push_back(y[0]);

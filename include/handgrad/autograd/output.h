@@ -19,11 +19,14 @@
 
 namespace handgrad {
 
-/// Memory from the tape's pool that lives until the node's backward has run (statistics, log-sum-exps).
+/// Memory from the tape's pool that lives until the node's backward pass has run: row statistics, for example.
 template <class S>
 struct Scratch {
   S* data = nullptr;
   Index size = 0;
+
+  operator std::span<S>() const { return {data, static_cast<std::size_t>(size)}; }
+  operator std::span<const S>() const { return {data, static_cast<std::size_t>(size)}; }
 };
 
 namespace detail {

@@ -51,7 +51,7 @@ class Var {
   View<const S> view() const;
   /// As a matrix of rows. Throws ShapeError, which begins with `operation`, if the view cannot be read so.
   Rows<const S> rows(const char* operation = "value") const { return view().rows(operation); }
-  Heads<const S> heads() const { return view().heads(); }
+  Heads<const S> heads(const char* operation = "value") const { return view().heads(operation); }
   /// The only element. Throws ShapeError unless there is exactly one.
   S item() const;
 

@@ -6,26 +6,26 @@
 
 namespace handgrad {
 
-/// Whether an operand of a product is read as it lies or turned over.
-enum class Turn : bool { no, yes };
+/// Is an operand of a product read as stored, or transposed?
+enum class Transpose : bool { no, yes };
 
 template <class S>
 struct Operand {
   Rows<const S> matrix;
-  Turn turn = Turn::no;
+  Transpose transpose = Transpose::no;
 
-  Index rows() const { return turn == Turn::no ? matrix.rows : matrix.cols; }
-  Index cols() const { return turn == Turn::no ? matrix.cols : matrix.rows; }
-  /// Rows [begin, begin + count) of the operand as it is read.
+  Index rows() const { return transpose == Transpose::no ? matrix.rows : matrix.cols; }
+  Index cols() const { return transpose == Transpose::no ? matrix.cols : matrix.rows; }
+  /// Rows [begin, begin + count) of the operand, after the transposition.
   Operand row_range(Index begin, Index count) const {
-    return {turn == Turn::no ? matrix.slice(begin, count) : matrix.columns(begin, count), turn};
+    return {transpose == Transpose::no ? matrix.slice(begin, count) : matrix.columns(begin, count), transpose};
   }
   Operand column_range(Index begin, Index count) const {
-    return {turn == Turn::no ? matrix.columns(begin, count) : matrix.slice(begin, count), turn};
+    return {transpose == Transpose::no ? matrix.columns(begin, count) : matrix.slice(begin, count), transpose};
   }
 };
 
-/// Whether a product replaces what stands in its output or is added to it.
+/// Does a product replace its output, or is it added to the output?
 enum class Store : bool { assign, add };
 
 /// c = scale a b (+ c), by the calling thread alone. One call is one order of summation: equal shapes and values give

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <type_traits>
 
 #include "handgrad/core/shape.h"
 
 namespace handgrad {
 
-/// A matrix in somebody else's memory: `rows` rows of `cols` adjacent elements, `stride` elements apart.
+/// A non-owning matrix: `rows` rows of `cols` adjacent elements; rows begin `stride` elements apart.
 template <class T>
 struct Rows {
   T* data = nullptr;
@@ -24,8 +25,8 @@ struct Rows {
   operator Rows<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols, stride}; }
 };
 
-/// Heads of attention in somebody else's memory, (batch, time, head, width): `width` elements are adjacent, the other
-/// axes have strides, so that Q, K and V are read straight out of a packed projection.
+/// Non-owning heads of attention, (batch, time, head, width): `width` elements are adjacent, and the other axes have
+/// strides, so that Q, K and V can be read in place from a packed projection.
 template <class T>
 struct Heads {
   T* data = nullptr;
@@ -43,11 +44,11 @@ struct Heads {
 
 using Strides = std::array<Index, Shape::max_rank>;
 
-/// Strides of a dense row-major array.
+/// Strides of a row-major array without gaps.
 Strides contiguous_strides(const Shape& shape);
 
-/// An array of any rank, non-owning: it is good as long as its owner holds the memory. A view of a tape's value is good
-/// until Tape::reset(), and nothing checks that; Tape::poison_memory() makes late reads show as NaN.
+/// A non-owning array of any rank, valid as long as its owner holds the memory. A view of a tape's value is valid until
+/// Tape::reset(). Nothing checks that, but Tape::poison_memory() turns later reads into NaN.
 template <class T>
 struct View {
   T* data = nullptr;
@@ -57,20 +58,24 @@ struct View {
   explicit operator bool() const { return data != nullptr; }
   operator View<const T>() const requires(!std::is_const_v<T>) { return {data, shape, strides}; }
 
-  /// Rank 1 and above: the last axis as columns, all others as rows. Throws ShapeError, naming `operation`, if the
-  /// memory is not laid out so.
+  /// Rank 1 or more: the last axis as columns, all others as rows. Throws ShapeError, which names `operation`, if the
+  /// memory does not have this layout.
   Rows<T> rows(const char* operation = "view") const;
-  /// Rank 4: (batch, time, head, width). Throws ShapeError otherwise, or if the last axis is not adjacent.
-  Heads<T> heads() const;
+  /// Rank 4: (batch, time, head, width). Throws ShapeError, which names `operation`, for another rank and if the elements
+  /// of the last axis are not adjacent.
+  Heads<T> heads(const char* operation = "view") const;
   /// True if the elements are adjacent, in row-major order.
   bool is_contiguous() const;
+  /// All elements of a contiguous view; none of an empty one. Throws ShapeError, naming `operation`, for others.
+  std::span<T> elements(const char* operation = "view") const;
 };
 
 namespace detail {
 /// Stride of the rows when all axes but the last are joined; -1 if they cannot be joined.
 Index joined_row_stride(const Shape& shape, const Strides& strides);
 [[noreturn]] void refuse_rows(const Shape& shape, const char* operation);
-[[noreturn]] void refuse_heads(const Shape& shape);
+[[noreturn]] void refuse_heads(const Shape& shape, const char* operation);
+[[noreturn]] void refuse_elements(const Shape& shape, const char* operation);
 }  // namespace detail
 
 template <class T>
@@ -83,9 +88,9 @@ Rows<T> View<T>::rows(const char* operation) const {
 }
 
 template <class T>
-Heads<T> View<T>::heads() const {
+Heads<T> View<T>::heads(const char* operation) const {
   if (!data) return {};
-  if (shape.rank() != 4 || (shape[3] > 1 && strides[3] != 1)) detail::refuse_heads(shape);
+  if (shape.rank() != 4 || (shape[3] > 1 && strides[3] != 1)) detail::refuse_heads(shape, operation);
   return {data, shape[0], shape[1], shape[2], shape[3], strides[0], strides[1], strides[2]};
 }
 
@@ -97,6 +102,13 @@ bool View<T>::is_contiguous() const {
     expected *= shape[i];
   }
   return true;
+}
+
+template <class T>
+std::span<T> View<T>::elements(const char* operation) const {
+  if (!data) return {};
+  if (!is_contiguous()) detail::refuse_elements(shape, operation);
+  return {data, static_cast<std::size_t>(shape.size())};
 }
 
 }  // namespace handgrad

@@ -2,25 +2,26 @@
 
 #include "handgrad/autograd/var.h"
 #include "handgrad/ops/attention_options.h"
+#include "handgrad/ops/row_statistics.h"
 
 namespace handgrad {
 
-/// Attention over heads, tile by tile, with a running maximum: no Q x K matrix is ever held, hidden tiles are skipped.
+/// Attention over heads, tile by tile, with a running maximum: no Q x K matrix is held, and hidden tiles are skipped.
 ///
 ///   forward    for each tile of keys:  s = scale q k^T,  m' = max(m, max s),  p = exp(s - m'),
 ///              l = l exp(m - m') + sum p,  y = y exp(m - m') + p v;   at the end y /= l
-///   backward   p = exp(s - m - log l), computed again tile by tile;  delta = sum(dy y) a row
+///   backward   p = exp(s - m - log l), computed again tile by tile;  delta = sum(dy y), one per row
 ///              dv += p^T dy,  dp = dy v^T,  ds = scale p (dp - delta),  dq += ds k,  dk += ds^T q
 ///              with dropout, p in dv and dp carries the mask; delta already does
 ///
 /// Grouped queries repeat: query head h reads key head floor(h / (H / H_kv)). A query that sees no key gives zeros, and
-/// zero gradients. A hidden key or value changes no bit of a query's results, finite or not, in both passes: hidden
-/// scores are selected away, and a row of q, k, v or dy that is not finite is added only to what sees it. What is seen
-/// shows: NaN in, NaN out. Where one probability rounds to 1 its ds is exactly 0: with one visible key dq and dk are 0.
+/// zero gradients. A hidden key or value, finite or not, changes no bit of a query's results in both passes: hidden
+/// scores are replaced, and a row of q, k, v or dy that is not finite is added only to rows that see it. A visible NaN
+/// propagates. Where one probability rounds to 1 its ds is exactly 0: with one visible key dq and dk are 0.
 ///
-/// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views will do.
+/// Shapes   q: (B, Q, H, D), k: (B, K, H_kv, D), v: (B, K, H_kv, Dv), y: (B, Q, H, Dv); views are read in place.
 ///          mask: broadcastable to (B, H, Q, K).
-/// Saves    q, k, v, y, and m and log l a row (m = +infinity for a row that sees nothing).
+/// Saves    q, k, v, y; m and log l, one of each per row (m = +infinity for a row that sees nothing).
 /// Throws   ShapeError if shapes do not fit together, or for causal with more queries than keys; RangeError for a
 ///          dropout probability outside [0, 1) or a tile size below 1.
 /// Source   Milakov and Gimelshein 2018, arXiv:1805.02867 (the running maximum); Dao et al. 2022, FlashAttention,
@@ -35,8 +36,7 @@ struct AttentionInputs {
 template <class S>
 struct AttentionSaved {
   Heads<const S> y;
-  const S* row_max = nullptr;  ///< (B, H, Q), as log_sum.
-  const S* log_sum = nullptr;
+  SoftmaxStatistics<const S> statistics;  ///< Rows (B, H, Q).
 };
 template <class S>
 struct AttentionGradients {
@@ -44,8 +44,8 @@ struct AttentionGradients {
 };
 
 template <class S>
-void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options, S* row_max, S* log_sum,
-                              Heads<S> y);
+void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptions& options,
+                              SoftmaxStatistics<S> statistics, Heads<S> y);
 template <class S>
 void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOptions& options,
                                const AttentionSaved<S>& saved, Heads<const S> dy,

@@ -11,7 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   a, b: equal but for the extent of `axis`; y: the sum of both there.
 /// Saves    nothing.
-/// Throws   ShapeError if another extent differs.
+/// Throws   ShapeError unless the shapes are equal but for `axis`, or for an axis outside the rank.
 template <class S>
 Var<S> concat(Var<S> a, Var<S> b, int axis);
 

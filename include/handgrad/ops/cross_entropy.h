@@ -4,6 +4,7 @@
 
 #include "handgrad/autograd/var.h"
 #include "handgrad/ops/loss_options.h"
+#include "handgrad/ops/row_statistics.h"
 
 namespace handgrad {
 
@@ -16,21 +17,21 @@ namespace handgrad {
 /// N is the number of targets that are not ignored, or options.divisor. With none at all, y and dx are 0. With eps = 0
 /// a class of logit -infinity takes no part; with eps > 0 it makes the loss +infinity.
 ///
-/// Shapes   logits: (..., V); targets: one a row; y: ().
-/// Saves    logits, targets, m and log l a row.
+/// Shapes   logits: (..., V); targets: one per row; y: ().
+/// Saves    logits, targets; m and log l, one of each per row.
 /// Throws   ShapeError if the number of targets differs from the rows; RangeError for a target outside [0, V) that is
 ///          not ignored, naming row, value and V, or for label smoothing outside [0, 1].
 /// Source   Szegedy et al. 2015, arXiv:1512.00567, section 7 (label smoothing).
 template <class S>
 Var<S> cross_entropy(Var<S> logits, std::span<const TokenId> targets, const LossOptions& options = {});
 
-/// Maximum and log-sum a row: statistics[2 r], [2 r + 1]; losses[r] is 0 for an ignored target.
+/// losses: one per row, 0 for an ignored target.
 template <class S>
 void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
-                           S* statistics, S* losses);
+                           SoftmaxStatistics<S> statistics, std::span<S> losses);
 /// factor is dy / N.
 template <class S>
 void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targets, const LossOptions& options,
-                            const S* statistics, S factor, Rows<S> dlogits);
+                            SoftmaxStatistics<const S> statistics, S factor, Rows<S> dlogits);
 
 }  // namespace handgrad

@@ -12,7 +12,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above; rows are counted over all axes but the last.
 /// Saves    the mask's four numbers. With probability 0 it returns x itself.
-/// Throws   RangeError unless 0 <= probability < 1.
+/// Throws   RangeError unless 0 <= probability < 1; ShapeError for rank 0 or rows of elements that are not adjacent.
 /// Source   Srivastava et al. 2014, Dropout, JMLR 15.
 template <class S>
 Var<S> dropout(Var<S> x, DropoutMask mask);

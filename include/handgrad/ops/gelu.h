@@ -11,6 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.
+/// Throws   ShapeError for rank 0 or rows of elements that are not adjacent (contiguous makes a copy).
 /// Source   Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2.
 template <class S>
 Var<S> gelu(Var<S> x);

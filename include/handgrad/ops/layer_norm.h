@@ -1,6 +1,7 @@
 #pragma once
 
 #include "handgrad/autograd/var.h"
+#include "handgrad/ops/row_statistics.h"
 
 namespace handgrad {
 
@@ -13,8 +14,9 @@ namespace handgrad {
 /// Mean and variance are accumulated in double, where the square of no float overflows. A constant row gives b.
 ///
 /// Shapes   x, y: (..., C); weight, bias: (C), bias may be an empty handle.
-/// Saves    x, weight, mean and r a row.
-/// Throws   ShapeError if the shapes do not fit together.
+/// Saves    x, weight; mean and r, one of each per row.
+/// Throws   ShapeError unless the shapes are as stated, or for rows of elements that are not adjacent; RangeError unless
+///          eps >= 0.
 /// Source   Ba et al. 2016, arXiv:1607.06450, section 3.
 template <class S>
 Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
@@ -22,16 +24,16 @@ Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
 template <class S>
 struct NormGradients {
   Rows<S> dx;
-  S* dweight = nullptr;  ///< Null where no gradient is wanted.
-  S* dbias = nullptr;
+  std::span<S> dweight, dbias;  ///< Empty where no gradient is wanted.
 };
 
-/// statistics[2 r], [2 r + 1]: mean and 1 / sqrt(variance + eps) of row r. `bias` may be null.
+/// `bias` may be empty.
 template <class S>
-void layer_norm_forward(Rows<const S> x, const S* weight, const S* bias, double eps, S* statistics, Rows<S> y);
+void layer_norm_forward(Rows<const S> x, std::span<const S> weight, std::span<const S> bias, double eps,
+                        LayerNormStatistics<S> statistics, Rows<S> y);
 /// `block`: rows in a block of sequences (gemm.h, block_rows).
 template <class S>
-void layer_norm_backward(Rows<const S> x, const S* weight, const S* statistics, Index block, Rows<const S> dy,
-                         NormGradients<S> gradients);
+void layer_norm_backward(Rows<const S> x, std::span<const S> weight, LayerNormStatistics<const S> statistics,
+                         Index block, Rows<const S> dy, NormGradients<S> gradients);
 
 }  // namespace handgrad

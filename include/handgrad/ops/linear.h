@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "handgrad/autograd/var.h"
 
 namespace handgrad {
@@ -12,19 +14,19 @@ namespace handgrad {
 ///
 /// Shapes   x: (..., in), weight: (out, in), bias: (out) or an empty handle, y: (..., out).
 /// Saves    x, weight.
-/// Throws   ShapeError if the shapes do not fit together.
+/// Throws   ShapeError unless the shapes are as stated; also for rows of elements that are not adjacent.
 template <class S>
 Var<S> linear(Var<S> x, Var<S> weight, Var<S> bias);
 
 template <class S>
 struct LinearGradients {
   Rows<S> dx, dweight;  ///< Empty where no gradient is wanted.
-  S* dbias = nullptr;
+  std::span<S> dbias;
 };
 
-/// `block`: rows in a block of sequences (gemm.h, block_rows). `bias` may be null.
+/// `block`: rows in a block of sequences (gemm.h, block_rows). `bias` may be empty.
 template <class S>
-void linear_forward(Rows<const S> x, Rows<const S> weight, const S* bias, Index block, Rows<S> y);
+void linear_forward(Rows<const S> x, Rows<const S> weight, std::span<const S> bias, Index block, Rows<S> y);
 template <class S>
 void linear_backward(Rows<const S> x, Rows<const S> weight, Index block, Rows<const S> dy,
                      LinearGradients<S> gradients);

@@ -11,7 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    y.
-/// Throws   RangeError for a line of nothing but -infinity: it has no distribution.
+/// Throws   ShapeError for an axis outside the rank; RangeError for a line of only -infinity: it has no distribution.
 template <class S>
 Var<S> log_softmax(Var<S> x, int axis = -1);
 

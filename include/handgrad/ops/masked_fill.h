@@ -12,7 +12,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above; mask: broadcastable to x.
 /// Saves    the mask.
-/// Throws   ShapeError if the mask does not fit.
+/// Throws   ShapeError without a mask, or unless the mask broadcasts to x.
 template <class S>
 Var<S> masked_fill(Var<S> x, MaskRef mask, double value);
 

@@ -12,7 +12,7 @@ namespace handgrad {
 ///
 /// Shapes   a, b: any, axes matched from the last, extents equal or 1; y: the larger of each.
 /// Saves    a, b.
-/// Throws   ShapeError if the shapes do not fit together.
+/// Throws   ShapeError unless the shapes broadcast: equal extents, or 1, from the last axis.
 template <class S>
 Var<S> mul(Var<S> a, Var<S> b);
 

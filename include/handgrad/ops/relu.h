@@ -11,6 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.
+/// Throws   ShapeError for rank 0 or rows of elements that are not adjacent (contiguous makes a copy).
 /// Source   Nair and Hinton 2010, Rectified linear units improve restricted Boltzmann machines.
 template <class S>
 Var<S> relu(Var<S> x);

@@ -11,6 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.
+/// Throws   ShapeError for rank 0 or rows of elements that are not adjacent (contiguous makes a copy).
 /// Source   So et al. 2021, Primer, arXiv:2109.08668.
 template <class S>
 Var<S> relu_squared(Var<S> x);

@@ -11,6 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    factor only.
+/// Throws   ShapeError for rank 0 or rows of elements that are not adjacent (contiguous makes a copy).
 template <class S>
 Var<S> scale(Var<S> x, double factor);
 

@@ -11,6 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.
+/// Throws   ShapeError for rank 0 or rows of elements that are not adjacent (contiguous makes a copy).
 /// Source   Elfwing et al. 2017, arXiv:1702.03118; Ramachandran et al. 2017, arXiv:1710.05941.
 template <class S>
 Var<S> silu(Var<S> x);

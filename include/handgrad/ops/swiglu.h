@@ -11,7 +11,7 @@ namespace handgrad {
 ///
 /// Shapes   gate, up, y: equal, of rank 1 and above.
 /// Saves    gate, up.
-/// Throws   ShapeError if the shapes differ.
+/// Throws   ShapeError if the shapes differ, for rank 0, or for rows of elements that are not adjacent.
 /// Source   Shazeer 2020, GLU variants improve transformer, arXiv:2002.05202, section 2.
 template <class S>
 Var<S> swiglu(Var<S> gate, Var<S> up);
