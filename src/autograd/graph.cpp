@@ -35,7 +35,7 @@ template <class S>
 NodePart Graph<S>::part(const Var<S>& x, const char* operation) const {
   if (!x) return {};
   if (&x.graph() != this) throw Error(fmt::format("{}: the operands belong to different tapes", operation));
-  return {x.id(), nodes_[static_cast<std::size_t>(x.id())].needs_gradient && !x.detached(), x.offset(), x.shape(),
+  return {x.id(), nodes_[x.id()].needs_gradient && !x.detached(), x.offset(), x.shape(),
           x.strides()};
 }
 
@@ -192,7 +192,7 @@ int Graph<S>::intern(std::string_view name) {
   const auto key = std::pair<int, std::string>(scope_, name);
   const auto found = scope_ids_.find(key);
   if (found != scope_ids_.end()) return found->second;
-  const std::string& outer = scopes_[static_cast<std::size_t>(scope_)];
+  const std::string& outer = scopes_[scope_];
   scopes_.push_back(outer.empty() ? std::string(name) : outer + "/" + std::string(name));
   const int id = static_cast<int>(scopes_.size()) - 1;
   scope_ids_.emplace(key, id);

@@ -54,7 +54,7 @@ Var<S> Var<S>::slice(int axis, Index begin, Index count) const {
         fmt::format("slice: {} elements from {} on are not in axis {} of {}", count, begin, axis, shape_.to_string()));
   }
   Var part = *this;
-  part.offset_ += begin * strides_[static_cast<std::size_t>(a)];
+  part.offset_ += begin * strides_[a];
   part.shape_ = shape_.with(a, count);
   return part;
 }
@@ -102,7 +102,7 @@ Var<S> Var<S>::transpose(int axis, int other) const {
   std::copy(shape_.extents().begin(), shape_.extents().end(), extents.begin());
   std::swap(extents[a], extents[b]);
   Var exchanged = *this;
-  exchanged.shape_ = Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(shape_.rank())));
+  exchanged.shape_ = Shape(std::span<const Index>(extents.data(), shape_.rank()));
   std::swap(exchanged.strides_[a], exchanged.strides_[b]);
   return exchanged;
 }

@@ -19,7 +19,7 @@ thread_local Index allocations = 0;
 
 void* allocate_aligned(Index count, std::size_t element_bytes) {
   std::size_t bytes = 0;
-  if (count < 0 || __builtin_mul_overflow(static_cast<std::size_t>(count), element_bytes, &bytes) ||
+  if (count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes) ||
       bytes > SIZE_MAX - huge_page) {
     throw ResourceError(
         fmt::format("memory: {} elements of {} bytes are more than can be addressed", count, element_bytes), SIZE_MAX);

@@ -21,7 +21,7 @@ Shape::Shape(std::span<const Index> extents) {
   for (const Index extent : extents) {
     if (extent < 1) throw ShapeError(fmt::format("shape: every extent is at least 1, got {}", extent));
     size_ = checked_product(size_, extent, "shape: number of elements");
-    extents_[static_cast<std::size_t>(rank_++)] = extent;
+    extents_[rank_++] = extent;
   }
 }
 
@@ -35,8 +35,8 @@ int Shape::axis_index(int axis) const {
 
 Shape Shape::with(int axis, Index extent) const {
   std::array<Index, max_rank> extents = extents_;
-  extents[static_cast<std::size_t>(axis_index(axis))] = extent;
-  return Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(rank_)));
+  extents[axis_index(axis)] = extent;
+  return Shape(std::span<const Index>(extents.data(), rank_));
 }
 
 std::string Shape::to_string() const { return fmt::format("({})", fmt::join(extents(), ", ")); }
@@ -51,9 +51,9 @@ Shape broadcast_shape(const Shape& a, const Shape& b, const char* operation) {
       throw ShapeError(
           fmt::format("{}: extents must be equal or 1, got {} and {}", operation, a.to_string(), b.to_string()));
     }
-    extents[static_cast<std::size_t>(rank - i)] = std::max(from_a, from_b);
+    extents[rank - i] = std::max(from_a, from_b);
   }
-  return Shape(std::span<const Index>(extents.data(), static_cast<std::size_t>(rank)));
+  return Shape(std::span<const Index>(extents.data(), rank));
 }
 
 }  // namespace handgrad

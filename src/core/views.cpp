@@ -10,7 +10,7 @@ Strides contiguous_strides(const Shape& shape) {
   Strides strides{};
   Index step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    strides[static_cast<std::size_t>(i)] = step;
+    strides[i] = step;
     step *= shape[i];
   }
   return strides;
@@ -21,12 +21,12 @@ namespace detail {
 Index joined_row_stride(const Shape& shape, const Strides& strides) {
   const int rank = shape.rank();
   if (rank == 0) return -1;
-  if (shape[-1] > 1 && strides[static_cast<std::size_t>(rank - 1)] != 1) return -1;
+  if (shape[-1] > 1 && strides[rank - 1] != 1) return -1;
   Index stride = 0;  // 0: no row axis longer than 1 has been met yet
   Index joined = 1;
   for (int i = rank - 2; i >= 0; --i) {
     if (shape[i] == 1) continue;
-    const Index own = strides[static_cast<std::size_t>(i)];
+    const Index own = strides[i];
     if (stride == 0) {
       stride = own;
     } else if (own != stride * joined) {

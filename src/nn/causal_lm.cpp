@@ -60,7 +60,7 @@ CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config
     rope_table_->extend(config.context);
   }
   if (config.position == PositionKind::sinusoidal) sinusoids_ = sinusoid_table<S>(config.context, config.d_model);
-  default_positions_.resize(static_cast<std::size_t>(config.context));
+  default_positions_.resize(config.context);
   std::iota(default_positions_.begin(), default_positions_.end(), Index{0});
 }
 
@@ -80,7 +80,7 @@ void CausalLm<S>::initialise(std::uint64_t seed) {
     const double spread = p.role == ParameterRole::residual_matrix ? residual : deviation;
     parallel_ranges((p.shape.size() + 1) / 2, elementwise_tile, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        const auto pair = random.normals(static_cast<std::uint64_t>(i));
+        const auto pair = random.normals(i);
         values[2 * i] = constant<S>(spread * pair[0]);
         if (2 * i + 1 < p.shape.size()) values[2 * i + 1] = constant<S>(spread * pair[1]);
       }
@@ -110,7 +110,7 @@ Var<S> CausalLm<S>::embed(const Context<S>& context, const TokenBatch& batch) co
 template <class S>
 Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options) const {
   const Index held = options.cache ? options.cache->length() : 0;
-  const Index count = static_cast<Index>(batch.tokens.size());
+  const Index count = std::ssize(batch.tokens);
   if (batch.batch < 1 || count == 0 || count % batch.batch != 0) {
     throw ShapeError(fmt::format("model: {} tokens are no batch of {} sequences", count, batch.batch));
   }

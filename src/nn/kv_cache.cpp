@@ -37,14 +37,14 @@ void KvCache<S>::advance(Index tokens) {
 
 template <class S>
 void KvCache<S>::require_layer(Index layer) const {
-  if (layer < 0 || layer >= static_cast<Index>(keys_.size())) {
+  if (layer < 0 || layer >= std::ssize(keys_)) {
     throw RangeError(fmt::format("key/value cache: there are {} layers, got layer {}", keys_.size(), layer));
   }
 }
 
 template <class S>
 void KvCache<S>::require_fit(const ModelConfig& config) const {
-  const Index layers = static_cast<Index>(keys_.size()), width = config.d_model / config.n_heads;
+  const Index layers = std::ssize(keys_), width = config.d_model / config.n_heads;
   if (layers == config.n_layers && heads_ == config.n_kv_heads && width_ == width && capacity_ == config.context)
     return;
   throw ShapeError(
@@ -78,8 +78,8 @@ void KvCache<S>::store(Index layer, Heads<const S> keys, Heads<const S> values) 
       }
     }
   };
-  copy(keys, keys_[static_cast<std::size_t>(layer)]);
-  copy(values, values_[static_cast<std::size_t>(layer)]);
+  copy(keys, keys_[layer]);
+  copy(values, values_[layer]);
 }
 
 template <class S>
@@ -89,7 +89,7 @@ View<const S> KvCache<S>::view(const std::vector<Buffer<S>>& layers, Index layer
     throw RangeError(fmt::format("key/value cache: 1 to {} tokens can be read, got {}", capacity_, time));
   }
   const Shape shape{1, time, heads_, width_};
-  return {layers[static_cast<std::size_t>(layer)].data(), shape, contiguous_strides(shape)};
+  return {layers[layer].data(), shape, contiguous_strides(shape)};
 }
 
 template class KvCache<float>;

@@ -71,7 +71,7 @@ ScoreStatistics statistics_of_queries(const ObservedAttention<S>& in, Index b, I
   const Rows<const S> q = in.q.head(b, h), k = in.k.head(b, h / (in.q.heads / in.k.heads));
   const Index rows = std::min(attention_tile, q.rows - q0), end = in.visibility.keys_end(q0 + rows, k.rows);
   Buffer<S> s(rows * attention_tile), memory(attention_tile);
-  std::vector<RowSoftmax<S>> softmax(static_cast<std::size_t>(rows));
+  std::vector<RowSoftmax<S>> softmax(rows);
   for (Index k0 = 0; k0 < end; k0 += attention_tile) {
     const ScoreTile tile{b, h, q0, rows, k0, std::min(attention_tile, end - k0)};
     multiply<S>({q.slice(q0, rows)}, {k.slice(k0, tile.cols), Transpose::yes}, static_cast<S>(in.scale), Store::assign,
@@ -117,8 +117,8 @@ ScoreStatistics statistics_of_matrix(Rows<const S> s, Rows<const S> p) {
 // Adds statistics_of(unit) for every unit, in order.
 template <class F>
 void add_statistics(Index units, ScoreStatistics& to, F statistics_of) {
-  std::vector<ScoreStatistics> found(static_cast<std::size_t>(units));
-  parallel_tiles(units, [&](Index unit) { found[static_cast<std::size_t>(unit)] = statistics_of(unit); });
+  std::vector<ScoreStatistics> found(units);
+  parallel_tiles(units, [&](Index unit) { found[unit] = statistics_of(unit); });
   for (const ScoreStatistics& s : found) {
     to.largest = larger(to.largest, s.largest);
     to.entropy += s.entropy;
@@ -210,7 +210,7 @@ void HealthMonitor<S>::after_forward(Graph<S>& graph, int id) {
 template <class S>
 void HealthMonitor<S>::measure_units(Part& part, View<const S> units) {
   const Rows<const S> h = units.rows();
-  part.alive.resize(static_cast<std::size_t>(h.cols), 0);
+  part.alive.resize(h.cols, 0);
   unsigned char* alive = part.alive.data();
   parallel_ranges(h.cols, unit_tile, [&](Index begin, Index end) {
     for (Index r = 0; r < h.rows; ++r) {
@@ -225,9 +225,9 @@ template <class S>
 template <class F>
 std::vector<double> HealthMonitor<S>::norms(F element) const {
   std::vector<double> partial(tiles_.size()), sums(parts_.size());
-  parallel_tiles(static_cast<Index>(tiles_.size()), [&](Index i) {
-    const Tile& tile = tiles_[static_cast<std::size_t>(i)];
-    partial[static_cast<std::size_t>(i)] = lane_sum<double>(tile.end - tile.begin, [&](Index at) {
+  parallel_tiles(std::ssize(tiles_), [&](Index i) {
+    const Tile& tile = tiles_[i];
+    partial[i] = lane_sum<double>(tile.end - tile.begin, [&](Index at) {
       const double x = element(tile.begin + at);
       return x * x;
     });

@@ -14,7 +14,7 @@ template <class S>
 S element(const View<const S>& x, Index i) {
   const S* p = x.data;
   for (int axis = x.shape.rank() - 1; axis >= 0; --axis) {
-    p += i % x.shape[axis] * x.strides[static_cast<std::size_t>(axis)];
+    p += i % x.shape[axis] * x.strides[axis];
     i /= x.shape[axis];
   }
   return *p;

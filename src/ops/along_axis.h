@@ -10,7 +10,7 @@ namespace handgrad {
 template <class T>
 View<T> along_last(View<T> x, int axis) {
   const int last = x.shape.rank() - 1;
-  std::swap(x.strides[static_cast<std::size_t>(axis)], x.strides[static_cast<std::size_t>(last)]);
+  std::swap(x.strides[axis], x.strides[last]);
   const Index n = x.shape[axis], m = x.shape[last];
   x.shape = x.shape.with(axis, m).with(last, n);
   return x;

@@ -11,7 +11,7 @@ template <class T>
 View<T> broadcast_view(View<T> x, const Shape& shape) {
   View<T> wide{x.data, shape, {}};
   for (int i = 1; i <= x.shape.rank(); ++i) {
-    const auto from = static_cast<std::size_t>(x.shape.rank() - i), to = static_cast<std::size_t>(shape.rank() - i);
+    const int from = x.shape.rank() - i, to = shape.rank() - i;
     wide.strides[to] = x.shape[-i] == 1 ? 0 : x.strides[from];
   }
   return wide;
@@ -22,7 +22,7 @@ template <class T>
 T* row_start(const View<T>& x, Index row) {
   T* start = x.data;
   for (int i = x.shape.rank() - 2; i >= 0; --i) {
-    start += row % x.shape[i] * x.strides[static_cast<std::size_t>(i)];
+    start += row % x.shape[i] * x.strides[i];
     row /= x.shape[i];
   }
   return start;
@@ -30,7 +30,7 @@ T* row_start(const View<T>& x, Index row) {
 
 template <class T>
 Index last_stride(const View<T>& x) {
-  return x.shape.rank() == 0 ? 0 : x.strides[static_cast<std::size_t>(x.shape.rank() - 1)];
+  return x.shape.rank() == 0 ? 0 : x.strides[x.shape.rank() - 1];
 }
 
 template <class T>
@@ -42,7 +42,7 @@ Index last_extent(const View<T>& x) {
 template <class T>
 bool distinct(const View<T>& x) {
   for (int i = 0; i < x.shape.rank(); ++i) {
-    if (x.shape[i] > 1 && x.strides[static_cast<std::size_t>(i)] == 0) return false;
+    if (x.shape[i] > 1 && x.strides[i] == 0) return false;
   }
   return true;
 }
@@ -51,7 +51,7 @@ bool distinct(const View<T>& x) {
 template <class T>
 std::span<T> memory_of(const View<T>& x) {
   Index extent = 1;
-  for (int i = 0; i < x.shape.rank(); ++i) extent += (x.shape[i] - 1) * x.strides[static_cast<std::size_t>(i)];
+  for (int i = 0; i < x.shape.rank(); ++i) extent += (x.shape[i] - 1) * x.strides[i];
   return {x.data, static_cast<std::size_t>(extent)};
 }
 

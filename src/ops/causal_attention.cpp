@@ -45,6 +45,21 @@ struct TileMemory {
   }
 };
 
+// What all tiles of one call share.
+template <class S>
+struct AttentionCall {
+  const AttentionInputs<S>& in;
+  const AttentionOptions& options;
+  Visibility visibility;
+  double scale;
+
+  AttentionCall(const AttentionInputs<S>& inputs, const AttentionOptions& chosen)
+      : in(inputs),
+        options(chosen),
+        visibility(chosen, Shape{in.q.batch, in.q.heads, in.q.time, in.k.time}),
+        scale(attention_scale(chosen, in.q.width)) {}
+};
+
 // Turns the scores of row r into p = exp(s - shift) in place, hidden ones into 0.
 template <class S, class R>
 void exponentials(const Visibility& visibility, const ScoreTile& tile, Index r, S* s, R shift, S log_sum) {
@@ -72,13 +87,15 @@ auto visible_max(const Visibility& visibility, const ScoreTile& tile, Index r, c
 }
 
 template <class S>
-void apply_dropout(const DropoutMask& dropout, const Heads<const S>& q, Index keys, const ScoreTile& tile, S* p) {
+void apply_dropout(const AttentionCall<S>& call, const ScoreTile& tile, S* p) {
+  const DropoutMask& dropout = call.options.dropout;
   if (!dropout.active()) return;
+  const Heads<const S>& q = call.in.q;
   const S keep = constant<S>(dropout.keep_scale());
   for (Index r = 0; r < tile.rows; ++r) {
     S* row = p + r * tile.cols - tile.k0;
     const auto number = static_cast<std::uint64_t>((tile.b * q.heads + tile.h) * q.time + tile.q0 + r);
-    dropout.row(number, keys, tile.k0, tile.k0 + tile.cols,
+    dropout.row(number, call.in.k.time, tile.k0, tile.k0 + tile.cols,
                 [&](Index c, bool kept) { row[c] = kept ? row[c] * keep : S(0); });
   }
 }
@@ -118,10 +135,10 @@ Rows<S> tile_scores(Rows<const S> q, Rows<const S> k, double scale, const ScoreT
   return s;
 }
 
-// All keys for one tile of queries of one head.
+// All keys for one tile of queries of one head. row_max, log_sum: of the tile's first row.
 template <class S>
-void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& options, const Visibility& visibility,
-                     ScoreTile tile, S* row_max, S* log_sum, const Heads<S>& y) {
+void forward_queries(const AttentionCall<S>& call, ScoreTile tile, S* row_max, S* log_sum, const Heads<S>& y) {
+  const auto& [in, options, visibility, scale] = call;
   TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, 0);
   const Index kv = tile.h / (in.q.heads / in.k.heads);
   const Rows<const S> q = in.q.head(tile.b, tile.h).slice(tile.q0, tile.rows);
@@ -135,12 +152,12 @@ void forward_queries(const AttentionInputs<S>& in, const AttentionOptions& optio
   const bool finite = !visibility.hides() || all_finite(v.slice(0, end));
   for (tile.k0 = 0; tile.k0 < end; tile.k0 += options.key_tile) {
     tile.cols = std::min(options.key_tile, end - tile.k0);
-    const Rows<S> s =
-        tile_scores(q, k.slice(tile.k0, tile.cols), attention_scale(options, in.q.width), tile, memory.scores.data());
+    const Rows<S> s = tile_scores(q, k.slice(tile.k0, tile.cols), scale, tile, memory.scores.data());
     online_softmax<S>(visibility, tile, s.data, maxima, sums, out);
-    apply_dropout<S>(options.dropout, in.q, in.k.time, tile, s.data);
+    apply_dropout<S>(call, tile, s.data);
+    const auto sees = [&](Index r, Index key, Index) { return call.visibility.sees(tile, r, key); };
     multiply_seen<S>({s}, {v.slice(tile.k0, tile.cols)}, S(1), tile.k0 == 0 ? Store::assign : Store::add, out,
-                     Transpose::no, finite, [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); });
+                     Transpose::no, finite, sees);
   }
   for (Index r = 0; r < tile.rows; ++r) {
     const bool empty = maxima[r] == -infinity;
@@ -181,26 +198,26 @@ template <class S>
 struct BackwardHead {
   Rows<const S> q, k, v, dy;
   Rows<S> dq, dk, dv;
-  const S *row_max, *log_sum, *delta;
-  bool q_finite, k_finite, dy_finite;
+  const S *row_max = nullptr, *log_sum = nullptr, *delta = nullptr;  // one element per query
+  bool q_finite = false, k_finite = false, dy_finite = false;
 };
 
 // What one tile of scores adds to dq, dk and dv.
 template <class S>
-void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, const AttentionOptions& options,
-                   const Visibility& visibility, const ScoreTile& tile, TileMemory<S>& memory) {
+void backward_tile(const AttentionCall<S>& call, const BackwardHead<S>& head, const ScoreTile& tile,
+                   TileMemory<S>& memory) {
+  const Visibility& visibility = call.visibility;
   const Rows<const S> q = head.q.slice(tile.q0, tile.rows), k = head.k.slice(tile.k0, tile.cols),
                       v = head.v.slice(tile.k0, tile.cols), dy = head.dy.slice(tile.q0, tile.rows);
-  const double scale = attention_scale(options, in.q.width);
-  const Rows<S> p = tile_scores(q, k, scale, tile, memory.scores.data());
+  const Rows<S> p = tile_scores(q, k, call.scale, tile, memory.scores.data());
   const Rows<S> ds{memory.dscores.data(), tile.rows, tile.cols, tile.cols};
   for (Index r = 0; r < tile.rows; ++r) {
     exponentials<S>(visibility, tile, r, p.row(r), head.row_max[tile.q0 + r], head.log_sum[tile.q0 + r]);
   }
   multiply<S>({dy}, {v, Transpose::yes}, S(1), Store::assign, ds);
-  apply_dropout<S>(options.dropout, in.q, in.k.time, tile, ds.data);
+  apply_dropout<S>(call, tile, ds.data);
   for (Index r = 0; r < tile.rows; ++r) {
-    score_gradient<S>(visibility, tile, r, constant<S>(scale), head.delta[tile.q0 + r], p.row(r), ds.row(r));
+    score_gradient<S>(visibility, tile, r, constant<S>(call.scale), head.delta[tile.q0 + r], p.row(r), ds.row(r));
     if (head.log_sum[tile.q0 + r] == S(0)) clear_certain(tile.cols, p.row(r), ds.row(r));
   }
   const auto sees = [&](Index r, Index key, Index) { return visibility.sees(tile, r, key); };
@@ -214,57 +231,66 @@ void backward_tile(const BackwardHead<S>& head, const AttentionInputs<S>& in, co
                      head.q_finite, seen_by);
   }
   if (head.dv) {
-    apply_dropout<S>(options.dropout, in.q, in.k.time, tile, p.data);
+    apply_dropout<S>(call, tile, p.data);
     multiply_seen<S>({p, Transpose::yes}, {dy}, S(1), Store::add, head.dv.slice(tile.k0, tile.cols), Transpose::no,
                      head.dy_finite, seen_by);
   }
 }
 
-// Everything that one key head of one sequence takes part in: one writer for its dk and dv and its queries' dq.
+// delta_i = sum_c dy_ic y_ic
 template <class S>
-void backward_key_head(const AttentionInputs<S>& in, const AttentionOptions& options, const AttentionSaved<S>& saved,
-                       const Heads<const S>& dy, const AttentionGradients<S>& to, const Visibility& visibility, Index b,
-                       Index kv) {
-  TileMemory<S>& memory = TileMemory<S>::of_this_thread(options, in.q.time);
-  const Index queries = in.q.time, keys = in.k.time, group = in.q.heads / in.k.heads;
-  const auto part = [&](const Heads<S>& x, Index h) { return x ? x.head(b, h) : Rows<S>{}; };
-  const auto usable = [&](const Rows<const S>& x) { return !visibility.hides() || all_finite(x); };
-  const bool k_finite = usable(in.k.head(b, kv));
-  for (Index h = kv * group; h < (kv + 1) * group; ++h) {
-    const Rows<const S> q = in.q.head(b, h), upstream = dy.head(b, h), y = saved.y.head(b, h);
-    for (Index i = 0; i < queries; ++i) {
-      const S *left = upstream.row(i), *right = y.row(i);
-      memory.delta[i] = from_accumulator<S>(lane_sum<Accumulator<S>>(
-          y.cols, [=](Index c) { return Accumulator<S>(left[c]) * Accumulator<S>(right[c]); }));
-    }
-    const Index rows = (b * in.q.heads + h) * queries;
-    const BackwardHead<S> head{q,
-                               in.k.head(b, kv),
-                               in.v.head(b, kv),
-                               upstream,
-                               part(to.dq, h),
-                               part(to.dk, kv),
-                               part(to.dv, kv),
-                               &saved.statistics.row_max[rows],
-                               &saved.statistics.log_sum[rows],
-                               memory.delta.data(),
-                               usable(q),
-                               k_finite,
-                               usable(upstream)};
-    for (Index k0 = 0; k0 < keys; k0 += options.key_tile) {
-      const Index cols = std::min(options.key_tile, keys - k0);
-      const Index first = visibility.first_query(k0) / options.query_tile * options.query_tile;
-      for (Index q0 = first; q0 < queries; q0 += options.query_tile) {
-        backward_tile(head, in, options, visibility, {b, h, q0, std::min(options.query_tile, queries - q0), k0, cols},
-                      memory);
-      }
+void write_delta(Rows<const S> dy, Rows<const S> y, S* delta) {
+  for (Index i = 0; i < y.rows; ++i) {
+    const S *left = dy.row(i), *right = y.row(i);
+    delta[i] = from_accumulator<S>(
+        lane_sum<Accumulator<S>>(y.cols, [=](Index c) { return Accumulator<S>(left[c]) * Accumulator<S>(right[c]); }));
+  }
+}
+
+// All tiles of scores of one query head.
+template <class S>
+void backward_query_head(const AttentionCall<S>& call, const BackwardHead<S>& head, Index b, Index h,
+                         TileMemory<S>& memory) {
+  const Index queries = call.in.q.time, keys = call.in.k.time;
+  const Index query_tile = call.options.query_tile, key_tile = call.options.key_tile;
+  for (Index k0 = 0; k0 < keys; k0 += key_tile) {
+    const Index cols = std::min(key_tile, keys - k0);
+    const Index first = call.visibility.first_query(k0) / query_tile * query_tile;
+    for (Index q0 = first; q0 < queries; q0 += query_tile) {
+      backward_tile(call, head, {b, h, q0, std::min(query_tile, queries - q0), k0, cols}, memory);
     }
   }
 }
 
+// The query heads of key head kv in sequence b, in order: one writer for dk and dv of the key head, and for dq of its
+// query heads.
 template <class S>
-Shape scores_shape(const AttentionInputs<S>& in) {
-  return {in.q.batch, in.q.heads, in.q.time, in.k.time};
+void backward_key_head(const AttentionCall<S>& call, const AttentionSaved<S>& saved, const Heads<const S>& dy,
+                       const AttentionGradients<S>& to, Index b, Index kv) {
+  const AttentionInputs<S>& in = call.in;
+  TileMemory<S>& memory = TileMemory<S>::of_this_thread(call.options, in.q.time);
+  const Index group = in.q.heads / in.k.heads;
+  const auto part = [&](const Heads<S>& x, Index h) { return x ? x.head(b, h) : Rows<S>{}; };
+  const auto usable = [&](const Rows<const S>& x) { return !call.visibility.hides() || all_finite(x); };
+  BackwardHead<S> head;
+  head.k = in.k.head(b, kv);
+  head.v = in.v.head(b, kv);
+  head.dk = part(to.dk, kv);
+  head.dv = part(to.dv, kv);
+  head.delta = memory.delta.data();
+  head.k_finite = usable(head.k);
+  for (Index h = kv * group; h < (kv + 1) * group; ++h) {
+    const Index first_row = (b * in.q.heads + h) * in.q.time;
+    head.q = in.q.head(b, h);
+    head.dy = dy.head(b, h);
+    head.dq = part(to.dq, h);
+    head.row_max = &saved.statistics.row_max[first_row];
+    head.log_sum = &saved.statistics.log_sum[first_row];
+    head.q_finite = usable(head.q);
+    head.dy_finite = usable(head.dy);
+    write_delta<S>(head.dy, saved.y.head(b, h), memory.delta.data());
+    backward_query_head(call, head, b, h, memory);
+  }
 }
 
 }  // namespace
@@ -275,13 +301,13 @@ void causal_attention_forward(const AttentionInputs<S>& in, const AttentionOptio
   check_attention("causal_attention_forward", in, options);
   require_heads("causal_attention_forward", y, attention_output(in));
   require_statistics("causal_attention_forward", statistics, in.q);
-  const Visibility visibility(options, scores_shape(in));
+  const AttentionCall<S> call(in, options);
   const Index tiles = (in.q.time + options.query_tile - 1) / options.query_tile;
   parallel_tiles(in.q.batch * in.q.heads * tiles, [&](Index unit) {
     const Index head = unit / tiles, q0 = unit % tiles * options.query_tile;
     const ScoreTile tile{head / in.q.heads, head % in.q.heads, q0, std::min(options.query_tile, in.q.time - q0), 0, 0};
     const Index row = head * in.q.time + q0;
-    forward_queries<S>(in, options, visibility, tile, &statistics.row_max[row], &statistics.log_sum[row], y);
+    forward_queries<S>(call, tile, &statistics.row_max[row], &statistics.log_sum[row], y);
   });
 }
 
@@ -297,9 +323,9 @@ void causal_attention_backward(const AttentionInputs<S>& in, const AttentionOpti
   if (gradients.dq) require_heads("causal_attention_backward", gradients.dq, in.q);
   if (gradients.dk) require_heads("causal_attention_backward", gradients.dk, in.k);
   if (gradients.dv) require_heads("causal_attention_backward", gradients.dv, in.v);
-  const Visibility visibility(options, scores_shape(in));
+  const AttentionCall<S> call(in, options);
   parallel_tiles(in.k.batch * in.k.heads, [&](Index unit) {
-    backward_key_head<S>(in, options, saved, dy, gradients, visibility, unit / in.k.heads, unit % in.k.heads);
+    backward_key_head<S>(call, saved, dy, gradients, unit / in.k.heads, unit % in.k.heads);
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <initializer_list>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "handgrad/core/errors.h"
 #include "handgrad/core/views.h"
@@ -72,7 +74,7 @@ inline int require_axis(const char* operation, const Shape& shape, int axis) {
 
 /// Throws ShapeError unless an array of the kernel has `size` elements.
 inline void require_size(const char* kernel, const char* array, std::size_t found, Index size) {
-  if (static_cast<Index>(found) == size) return;
+  if (std::cmp_equal(found, size)) return;
   throw ShapeError(fmt::format("{}: {} of {} elements are needed, got {}", kernel, array, size, found));
 }
 
@@ -84,7 +86,8 @@ inline void require_memory(const char* kernel, std::initializer_list<const void*
 }
 
 /// Throws RangeError unless `value` is at least `least`; false for a NaN.
-inline void require_at_least(const char* kernel, const char* what, double value, double least) {
+template <class T>
+void require_at_least(const char* kernel, const char* what, T value, std::type_identity_t<T> least) {
   if (!(value >= least))
     throw RangeError(fmt::format("{}: {} must be at least {}, got {}", kernel, what, least, value));
 }

@@ -14,7 +14,7 @@ namespace {
 
 template <class T>
 ConcatParts<T> parts_of(View<T> y, int axis, Index first_extent) {
-  const Index step = y.strides[static_cast<std::size_t>(axis)];
+  const Index step = y.strides[axis];
   return {{y.data, y.shape.with(axis, first_extent), y.strides},
           {y.data + first_extent * step, y.shape.with(axis, y.shape[axis] - first_extent), y.strides}};
 }

@@ -14,7 +14,7 @@ void cross_entropy_forward(Rows<const S> logits, std::span<const TokenId> target
   check_statistics("cross_entropy_forward", statistics, logits.rows);
   require_size("cross_entropy_forward", "losses", losses.size(), logits.rows);
   for_each_row(logits.rows, logits.cols, [&](Index r) {
-    const TokenId target = targets[static_cast<std::size_t>(r)];
+    const TokenId target = targets[r];
     losses[r] = target == options.ignore
                     ? S(0)
                     : row_loss<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics, r);
@@ -29,7 +29,7 @@ void cross_entropy_backward(Rows<const S> logits, std::span<const TokenId> targe
   check_targets("cross_entropy_backward", targets, logits.rows, logits.cols, options);
   check_statistics("cross_entropy_backward", statistics, logits.rows);
   for_each_row(logits.rows, logits.cols, [&](Index r) {
-    const TokenId target = targets[static_cast<std::size_t>(r)];
+    const TokenId target = targets[r];
     if (target == options.ignore) return;
     S* to = dlogits.row(r);
     row_gradient<S>(logits.row(r), logits.cols, target, options.label_smoothing, statistics, r,

@@ -18,8 +18,7 @@ void dropout_forward(Rows<const S> x, const DropoutMask& mask, Rows<S> y) {
   for_each_row(x.rows, x.cols, [&](Index r) {
     const S* in = x.row(r);
     S* out = y.row(r);
-    mask.row(static_cast<std::uint64_t>(r), x.cols, 0, x.cols,
-             [&](Index c, bool kept) { out[c] = kept ? scale * in[c] : S(0); });
+    mask.row(r, x.cols, 0, x.cols, [&](Index c, bool kept) { out[c] = kept ? scale * in[c] : S(0); });
   });
 }
 
@@ -31,8 +30,7 @@ void dropout_backward(const DropoutMask& mask, Rows<const S> dy, Rows<S> dx) {
   for_each_row(dy.rows, dy.cols, [&](Index r) {
     const S* upstream = dy.row(r);
     S* to = dx.row(r);
-    mask.row(static_cast<std::uint64_t>(r), dy.cols, 0, dy.cols,
-             [&](Index c, bool kept) { to[c] += kept ? scale * upstream[c] : S(0); });
+    mask.row(r, dy.cols, 0, dy.cols, [&](Index c, bool kept) { to[c] += kept ? scale * upstream[c] : S(0); });
   });
 }
 

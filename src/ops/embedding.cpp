@@ -25,7 +25,7 @@ void check_ids(std::span<const Id> ids, Index rows) {
 template <class T, class Id, class U>
 void check_lookup(const char* kernel, const Rows<T>& table, std::span<const Id> ids, const Rows<U>& y) {
   require_rows(kernel, table.rows, table.cols, table);
-  require_rows(kernel, static_cast<Index>(ids.size()), table.cols, y);
+  require_rows(kernel, std::ssize(ids), table.cols, y);
   check_ids(ids, table.rows);
 }
 
@@ -57,7 +57,7 @@ template <class S, class Id>
 void embedding_forward(Rows<const S> table, std::span<const Id> ids, Rows<S> y) {
   check_lookup("embedding_forward", table, ids, y);
   for_each_row(y.rows, y.cols, [&](Index r) {
-    const S* from = table.row(ids[static_cast<std::size_t>(r)]);
+    const S* from = table.row(ids[r]);
     std::copy(from, from + y.cols, y.row(r));
   });
 }
@@ -70,7 +70,7 @@ void embedding_backward(std::span<const Id> ids, Rows<const S> dy, Rows<S> dtabl
   parallel_ranges(dy.cols, tile, [&](Index begin, Index end) {
     for (Index r = 0; r < dy.rows; ++r) {
       const S* upstream = dy.row(r);
-      S* to = dtable.row(ids[static_cast<std::size_t>(r)]);
+      S* to = dtable.row(ids[r]);
       for (Index c = begin; c < end; ++c) to[c] += upstream[c];
     }
   });
@@ -80,7 +80,7 @@ template <class S>
 Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape) {
   require_operands("embedding", table);
   check_table(table.shape());
-  if (static_cast<Index>(ids.size()) != shape.size()) {
+  if (std::ssize(ids) != shape.size()) {
     throw ShapeError(
         fmt::format("embedding: one id per element of {1} is needed, got {0}", ids.size(), shape.to_string()));
   }
@@ -99,7 +99,7 @@ Var<S> embedding(Var<S> table, PositionsRef positions, Index batch) {
         fmt::format("embedding: positions of 1 or {} sequences are needed, got {}", batch, positions.batch));
   }
   std::vector<Index> ids;
-  ids.reserve(static_cast<std::size_t>(batch * positions.time));
+  ids.reserve(batch * positions.time);
   for (Index b = 0; b < batch; ++b) {
     for (Index t = 0; t < positions.time; ++t) ids.push_back(positions.at(b, t));
   }

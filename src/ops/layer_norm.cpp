@@ -53,7 +53,7 @@ void layer_norm_backward(Rows<const S> x, std::span<const S> weight, LayerNormSt
                          Index block, Rows<const S> dy, NormGradients<S> gradients) {
   require_rows("layer_norm_backward", x.rows, x.cols, x, dy);
   check_row_arrays("layer_norm_backward", x, weight, statistics);
-  require_at_least("layer_norm_backward", "block", static_cast<double>(block), 1.0);
+  require_at_least("layer_norm_backward", "block", block, 1);
   if (gradients.dx) require_rows("layer_norm_backward", x.rows, x.cols, gradients.dx);
   using A = Accumulator<S>;
   if (gradients.dx) {

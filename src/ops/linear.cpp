@@ -27,7 +27,7 @@ void linear_forward(Rows<const S> x, Rows<const S> weight, std::span<const S> bi
   require_rows("linear_forward", x.rows, x.cols, x);
   require_rows("linear_forward", y.cols, x.cols, weight);
   require_rows("linear_forward", x.rows, weight.rows, y);
-  require_at_least("linear_forward", "block", static_cast<double>(block), 1.0);
+  require_at_least("linear_forward", "block", block, 1);
   const bool biased = !bias.empty();
   if (biased) {
     require_size("linear_forward", "bias", bias.size(), y.cols);
@@ -42,7 +42,7 @@ void linear_backward(Rows<const S> x, Rows<const S> weight, Index block, Rows<co
                      LinearGradients<S> gradients) {
   require_rows("linear_backward", x.rows, x.cols, x);
   require_rows("linear_backward", x.rows, dy.cols, dy);
-  require_at_least("linear_backward", "block", static_cast<double>(block), 1.0);
+  require_at_least("linear_backward", "block", block, 1);
   if (gradients.dx) {
     require_rows("linear_backward", dy.cols, x.cols, weight);
     require_rows("linear_backward", x.rows, x.cols, gradients.dx);

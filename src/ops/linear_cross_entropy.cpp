@@ -41,7 +41,7 @@ void to_differences(const LossHeadInputs<S>& in, const LossOptions& options, Ind
                     const SoftmaxStatistics<const S>& statistics, Rows<S> logits) {
   for_each_row(logits.rows, logits.cols, [&](Index r) {
     S* x = logits.row(r);
-    const TokenId target = in.targets[static_cast<std::size_t>(begin + r)];
+    const TokenId target = in.targets[begin + r];
     if (target == options.ignore) {
       std::fill(x, x + logits.cols, S(0));
     } else {
@@ -56,7 +56,7 @@ void check_head(const char* kernel, const LossHeadInputs<S>& in, const LossOptio
                 const LossHeadMemory<S>& memory) {
   require_rows(kernel, in.x.rows, in.x.cols, in.x);
   require_rows(kernel, in.weight.rows, in.x.cols, in.weight);
-  require_at_least(kernel, "block", static_cast<double>(in.block), 1.0);
+  require_at_least(kernel, "block", in.block, 1);
   check_targets(kernel, in.targets, in.x.rows, in.weight.rows, options);
   const Index held = memory.kept ? in.x.rows : std::min(in.x.rows, slab_size(in.block, options));
   require_rows(kernel, std::max(held, memory.logits.rows), in.weight.rows, memory.logits);
@@ -74,7 +74,7 @@ void linear_cross_entropy_forward(const LossHeadInputs<S>& in, const LossOptions
     const Rows<S> logits = slab_of(memory, begin, count);
     slab_logits(in, begin, logits);
     for_each_row(count, logits.cols, [&](Index r) {
-      const TokenId target = in.targets[static_cast<std::size_t>(begin + r)];
+      const TokenId target = in.targets[begin + r];
       memory.losses[begin + r] =
           target == options.ignore
               ? S(0)

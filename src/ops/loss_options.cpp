@@ -5,7 +5,7 @@
 namespace handgrad {
 
 Index count_targets(std::span<const TokenId> targets, TokenId ignore) {
-  return static_cast<Index>(targets.size()) - std::count(targets.begin(), targets.end(), ignore);
+  return std::ssize(targets) - std::count(targets.begin(), targets.end(), ignore);
 }
 
 }  // namespace handgrad

@@ -77,7 +77,7 @@ void row_gradient(const S* x, Index classes, TokenId target, double smoothing,
 template <class S>
 Accumulator<S> add_losses(std::span<const S> losses, std::span<const TokenId> targets, Index block,
                           const LossOptions& options) {
-  const Index rows = static_cast<Index>(targets.size());
+  const Index rows = std::ssize(targets);
   Accumulator<S> total{};
   for (Index first = 0; first < rows; first += block) {
     Accumulator<S> sum{};

@@ -13,7 +13,7 @@ namespace handgrad {
 template <class T>
 void require_matrices(const char* operation, const char* name, const View<T>& x) {
   const int last = x.shape.rank() - 1;
-  const auto adjacent = [&](int axis) { return x.shape[axis] == 1 || x.strides[static_cast<std::size_t>(axis)] == 1; };
+  const auto adjacent = [&](int axis) { return x.shape[axis] == 1 || x.strides[axis] == 1; };
   if (adjacent(last) || adjacent(last - 1)) return;
   throw ShapeError(
       fmt::format("{}: one of the last two axes of {} must have adjacent elements, got a view {}; make a "
@@ -31,7 +31,7 @@ struct Stack {
   Stack(View<T> x, const Shape& y_shape, const char* name) {
     require_matrices("matmul", name, x);
     const Index r = x.shape[-2], c = x.shape[-1];
-    const auto last = static_cast<std::size_t>(x.shape.rank() - 1);
+    const int last = x.shape.rank() - 1;
     const Index row_step = x.strides[last - 1], col_step = x.strides[last];
     if (col_step == 1 || c == 1) {
       rows = r, cols = c, stride = r == 1 ? c : row_step;
@@ -46,7 +46,7 @@ struct Stack {
   T* start(Index i) const {
     T* p = matrices.data;
     for (int axis = matrices.shape.rank() - 3; axis >= 0; --axis) {
-      p += i % matrices.shape[axis] * matrices.strides[static_cast<std::size_t>(axis)];
+      p += i % matrices.shape[axis] * matrices.strides[axis];
       i /= matrices.shape[axis];
     }
     return p;

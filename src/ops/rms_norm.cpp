@@ -42,7 +42,7 @@ void rms_norm_backward(const RmsNormSaved<S>& saved, Index block, View<const S> 
   require_shape("rms_norm_backward", saved.x.shape, saved.x, dy);
   require_size("rms_norm_backward", "weight", saved.weight.size(), saved.x.shape[-1]);
   require_size("rms_norm_backward", "inverse", saved.inverse.size(), saved.x.shape.size() / saved.x.shape[-1]);
-  require_at_least("rms_norm_backward", "block", static_cast<double>(block), 1.0);
+  require_at_least("rms_norm_backward", "block", block, 1);
   if (dx) require_shape("rms_norm_backward", saved.x.shape, dx);
   using A = Accumulator<S>;
   const auto [x, weight, inverse] = saved;

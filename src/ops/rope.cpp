@@ -124,7 +124,7 @@ Var<S> rope(Var<S> x, PositionsRef positions, const RopeTable<S>& table) {
   check_arguments(x.shape(), positions, table);  // before a node is made
   auto y = output("rope", x.shape(), x);
   rope_forward<S>(x.heads("rope"), positions, table, y.heads());
-  const auto count = static_cast<std::size_t>(positions.batch * positions.time);
+  const auto count = (positions.batch * positions.time);
   positions.data = y.copy(std::span(positions.data, count)).data();
   return y.saves(positions).on_backward([&table](const auto& saved, auto dy, auto dx) {
     const auto& [positions_saved] = saved;

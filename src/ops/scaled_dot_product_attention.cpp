@@ -103,22 +103,26 @@ bool has_nan_row(Rows<const S> probabilities) {
   return false;
 }
 
+// y = p v; hidden values do not take part.
+template <class S>
+void values_forward(View<const S> p, View<const S> v, MaskRef hidden, View<S> y) {
+  const Stack<const S> left(p, y.shape, "p"), right(v, y.shape, "v");
+  const Stack<const std::uint8_t> mask(hidden, y.shape, "mask");
+  const Stack<S> out(y, y.shape, "y");
+  parallel_tiles(out.count(), [&](Index i) {
+    const Operand<S> values = operand(right, i, false);
+    multiply_seen<S>(operand(left, i, false), values, S(1), Store::assign, out.at(i), Transpose::no,
+                     all_finite(values.matrix),
+                     [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
+  });
+}
+
 // y = p v, where p is softmax, with dropout.
 //   dp += dy v^T,   dv += p^T dy
 template <class S>
 Var<S> product_of_values(Var<S> p, Var<S> softmax, Var<S> v, MaskRef hidden) {
   auto y = output("matmul", product_shape(p.shape(), v.shape()), p, v);
-  {
-    const Stack<const S> left(p.view(), y.var().shape(), "p"), right(v.view(), y.var().shape(), "v");
-    const Stack<const std::uint8_t> mask(hidden, y.var().shape(), "mask");
-    const Stack<S> out(y.view(), y.var().shape(), "y");
-    parallel_tiles(out.count(), [&](Index i) {
-      const Operand<S> values = operand(right, i, false);
-      multiply_seen<S>(operand(left, i, false), values, S(1), Store::assign, out.at(i), Transpose::no,
-                       all_finite(values.matrix),
-                       [rows = mask.at(i)](Index r, Index key, Index) { return !rows.row(r)[key]; });
-    });
-  }
+  values_forward<S>(p.view(), v.view(), hidden, y.view());
   return y.saves(p, softmax, v, hidden).on_backward([](const auto& saved, auto dy, auto dp, auto dv) {
     const auto& [p_saved, softmax_saved, v_saved, hidden_saved] = saved;
     const Stack<const S> left(p_saved, dy.shape, "p"), before(softmax_saved, dy.shape, "softmax"),

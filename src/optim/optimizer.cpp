@@ -48,8 +48,8 @@ void for_each_tile(const ParameterStore<S>& store, F&& update) {
   for (const Parameter& p : parameters) {
     for (Index begin = 0; begin < p.shape.size(); begin += tile) tiles.emplace_back(begin, &p);
   }
-  parallel_tiles(static_cast<Index>(tiles.size()), [&](Index i) {
-    const auto [begin, p] = tiles[static_cast<std::size_t>(i)];
+  parallel_tiles(std::ssize(tiles), [&](Index i) {
+    const auto [begin, p] = tiles[i];
     update(p->offset + begin, p->offset + std::min(begin + tile, p->shape.size()), p->decays());
   });
 }
@@ -64,9 +64,9 @@ double gradient_norm(const ParameterStore<S>& store) {
   store.require_finished();
   const S* g = store.gradients();
   const Index size = store.flat_size();
-  std::vector<double> partial(static_cast<std::size_t>((size + tile - 1) / tile));
+  std::vector<double> partial((size + tile - 1) / tile);
   parallel_ranges(size, tile, [&](Index begin, Index end) {
-    partial[static_cast<std::size_t>(begin / tile)] = lane_sum<double>(
+    partial[begin / tile] = lane_sum<double>(
         end - begin, [&](Index i) { return static_cast<double>(g[begin + i]) * static_cast<double>(g[begin + i]); });
   });
   double sum = 0.0;

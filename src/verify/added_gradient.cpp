@@ -35,13 +35,13 @@ AddedGradient<S>::AddedGradient(ParameterStore<S>& store, std::uint64_t seed) : 
     const Parameter& p = store.parameter(id);
     const Random random(seed, Stream::audit, draw_number(Draw::added_gradient, n));
     for (Index i = 0; i < p.shape.size(); ++i) {
-      const auto [one, other] = random.normals(static_cast<std::uint64_t>(i));
+      const auto [one, other] = random.normals(i);
       S& to = gradients[p.offset + i];
       to = static_cast<S>(scales_[n] * one);
-      filled_[static_cast<std::size_t>(p.offset + i)] = to;
+      filled_[p.offset + i] = to;
       if (S* second = store.second_gradient(id)) {  // finish_gradients() adds it to the first
         second[i] = static_cast<S>(scales_[n] * other);
-        filled_[static_cast<std::size_t>(p.offset + i)] += second[i];
+        filled_[p.offset + i] += second[i];
       }
     }
   }
@@ -54,7 +54,7 @@ std::vector<typename AddedGradient<S>::Row> AddedGradient<S>::compare() const {
     const Parameter& p = store_.parameter(static_cast<ParameterId>(n));
     Row row{p.name};
     for (Index i = 0; i < p.shape.size(); ++i) {
-      const auto at = static_cast<std::size_t>(p.offset + i);
+      const auto at = (p.offset + i);
       const double gained = static_cast<double>(store_.gradients()[p.offset + i]) - static_cast<double>(filled_[at]);
       if (keep_worst(row.error, std::abs(gained - static_cast<double>(found_[at])) / scales_[n])) row.index = i;
     }

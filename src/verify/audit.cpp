@@ -128,15 +128,15 @@ class Audit {
   // The derivative along random directions over all parameters, each of unit length in every tensor.
   void check_directions() {
     const ParameterStore<double>& store = exact_->store();
-    std::vector<double> errors(static_cast<std::size_t>(options_.directions));
+    std::vector<double> errors(options_.directions);
     for_each<Complex>("directions", options_.directions, [&](Index n, Subject<Complex>& subject) {
-      const Random random(options_.seed, Stream::audit, draw_number(Draw::direction, static_cast<std::uint64_t>(n)));
+      const Random random(options_.seed, Stream::audit, draw_number(Draw::direction, n));
       Complex* values = subject.store().mutable_values();
       double expected = 0.0, size = 0.0;
       for (const Parameter& p : store.parameters()) {
         const double length = std::sqrt(static_cast<double>(p.shape.size()));
         for (Index i = p.offset; i < p.offset + p.shape.size(); ++i) {
-          const double d = random.normal(static_cast<std::uint64_t>(i)) / length;
+          const double d = random.normal(i) / length;
           const double term = store.gradients()[i] * d;
           expected += term;
           size += std::abs(term);
@@ -158,7 +158,7 @@ class Audit {
   template <class S>
   double difference_error(Subject<S>& subject, const Parameter& p, double h) const {
     const Random random(options_.seed, Stream::audit,
-                        draw_number(Draw::tensor_direction, static_cast<std::uint64_t>(p.offset)));
+                        draw_number(Draw::tensor_direction, p.offset));
     const Index n = p.shape.size();
     const double* gradient = exact_->store().gradients() + p.offset;
     S* values = subject.store().mutable_values() + p.offset;
@@ -166,7 +166,7 @@ class Audit {
     std::vector<double> direction;
     double length = 0.0, expected = 0.0, size = 0.0;
     for (Index i = 0; i < n; ++i) {
-      direction.push_back(random.normal(static_cast<std::uint64_t>(i)));
+      direction.push_back(random.normal(i));
       length += direction.back() * direction.back();
     }
     for (Index i = 0; i < n; ++i) {
@@ -292,7 +292,7 @@ class Audit {
 
 AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> tokens, std::span<const TokenId> targets,
                         Index batch, const AuditOptions& options) {
-  if (batch < 1 || tokens.empty() || tokens.size() % static_cast<std::size_t>(batch) != 0 ||
+  if (batch < 1 || tokens.empty() || tokens.size() % batch != 0 ||
       targets.size() != tokens.size()) {
     throw ShapeError(
         fmt::format("audit: a batch of whole sequences with one target per token is needed, got {} sequences, {} "

@@ -64,7 +64,7 @@ Row weights_for(std::size_t n) {
 
 Tensor<float> tensor_of(const Shape& shape, const Row& values) {
   Tensor<float> t(shape);
-  for (Index i = 0; i < t.size(); ++i) t[i] = static_cast<float>(values[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < t.size(); ++i) t[i] = static_cast<float>(values[i]);
   return t;
 }
 
@@ -81,7 +81,7 @@ Row softmax_of(const Row& x) {
 }
 
 double softmax_distance(const std::vector<float>& x) {
-  const auto n = static_cast<Index>(x.size());
+  const auto n = std::ssize(x);
   const Row y = softmax_of(widened(x)), w = weights_for(x.size());
   Wide inner = 0.0L;
   for (std::size_t i = 0; i < y.size(); ++i) inner += w[i] * y[i];
@@ -97,14 +97,14 @@ double softmax_distance(const std::vector<float>& x) {
 }
 
 double loss_distance(const std::vector<float>& x, TokenId target) {
-  const auto n = static_cast<Index>(x.size());
+  const auto n = std::ssize(x);
   const Row wide = widened(x);
   Row dx = softmax_of(wide);
   const Wide m = *std::max_element(wide.begin(), wide.end());
   Wide sum = 0.0L;
   for (const Wide value : wide) sum += std::exp(value - m);
-  const Wide loss = std::log(sum) - (wide[static_cast<std::size_t>(target)] - m);
-  dx[static_cast<std::size_t>(target)] -= 1.0L;
+  const Wide loss = std::log(sum) - (wide[target] - m);
+  dx[target] -= 1.0L;
   Tape<float> tape;
   const Var<float> in = tape.variable(Tensor<float>(Shape{1, n}, x));
   const std::vector<TokenId> targets{target};
@@ -119,7 +119,7 @@ double loss_distance(const std::vector<float>& x, TokenId target) {
 }
 
 double norm_distance(const std::vector<float>& x, bool rms) {
-  const auto n = static_cast<Index>(x.size());
+  const auto n = std::ssize(x);
   const Row wide = widened(x), w = weights_for(x.size());
   const Wide count = static_cast<Wide>(n);
   Wide mean = 0.0L, squares = 0.0L;
@@ -148,7 +148,7 @@ double norm_distance(const std::vector<float>& x, bool rms) {
 
 // One query of width 1 against keys: scores q k_j, values j; the mask hides what it says.
 double attention_distance(float q, const std::vector<float>& keys, const std::vector<std::uint8_t>& visible) {
-  const auto n = static_cast<Index>(keys.size());
+  const auto n = std::ssize(keys);
   Row scores;
   for (std::size_t j = 0; j < keys.size(); ++j) {
     scores.push_back(visible[j] ? static_cast<Wide>(flushed(q)) * static_cast<Wide>(flushed(keys[j]))
@@ -159,7 +159,7 @@ double attention_distance(float q, const std::vector<float>& keys, const std::ve
   std::vector<float> values;
   for (Index j = 0; j < n; ++j) {
     values.push_back(1.0f + 0.5f * static_cast<float>(j));
-    y += p[static_cast<std::size_t>(j)] * static_cast<Wide>(values.back());
+    y += p[j] * static_cast<Wide>(values.back());
   }
   Tape<float> tape;
   const Var<float> vq = tape.variable(Tensor<float>(Shape{1, 1, 1, 1}, {q}));

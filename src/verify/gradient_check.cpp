@@ -18,7 +18,7 @@ namespace handgrad {
 namespace detail {
 
 double random_weight(std::uint64_t seed, Index i) {
-  return Random(seed, Stream::audit).normal(static_cast<std::uint64_t>(i));
+  return Random(seed, Stream::audit).normal(i);
 }
 
 void require_operand(int i, int count) {
@@ -62,7 +62,7 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
     for (Index i = 0; i < size; ++i) chosen.insert(i);
   } else {
     for (std::uint64_t n = 0; std::ssize(chosen) < wanted; ++n) {
-      chosen.insert(static_cast<Index>(random.below(n, static_cast<std::uint64_t>(size))));
+      chosen.insert(static_cast<Index>(random.below(n, size)));
     }
   }
   return {chosen.begin(), chosen.end()};

@@ -23,7 +23,7 @@ bool OperandWatch<S>::changed(Graph<S>& graph, int id) {
   const Node<S>& node = graph.node(id);
   // The memory of a borrowed view may have gaps that belong to others; a null pointer is a value already given back.
   if (!node.value.data || std::string_view(node.operation) == "borrowed") return false;
-  const std::span<const S> values(node.value.data, static_cast<std::size_t>(node.shape.size()));
+  const std::span<const S> values(node.value.data, node.shape.size());
   const std::uint64_t now = hash64(std::as_bytes(values));
   const auto [known, first] = hashes_.try_emplace(id, now);
   if (first || known->second == now) return false;
@@ -59,7 +59,7 @@ std::vector<std::string> OperandWatch<S>::violations() const {
   std::vector<std::string> all = found_;
   for (const Parameter& p : store_.parameters()) {
     const S *before = values_.data() + p.offset, *now = store_.values() + p.offset;
-    if (std::memcmp(before, now, static_cast<std::size_t>(p.shape.size()) * sizeof(S)) != 0) {
+    if (std::memcmp(before, now, p.shape.size() * sizeof(S)) != 0) {
       all.push_back(fmt::format("{}: the parameter's values were changed", p.name));
     }
   }

@@ -73,8 +73,8 @@ class Graph : public std::enable_shared_from_this<Graph<S>> {
   NodePart part(const Var<S>& x, const char* operation) const;
   /// Throws RangeError if there is no such node.
   Node<S>& node(int id) {
-    if (id < 0 || static_cast<std::size_t>(id) >= nodes_.size()) detail::refuse_node(id, nodes_.size());
-    return nodes_[static_cast<std::size_t>(id)];
+    if (id < 0 || id >= std::ssize(nodes_)) detail::refuse_node(id, nodes_.size());
+    return nodes_[id];
   }
   S* value(int id) { return node(id).value.data; }
   S* scratch(int id, Index size);
@@ -89,7 +89,7 @@ class Graph : public std::enable_shared_from_this<Graph<S>> {
     return n.attribute && *n.attribute_type == typeid(T) ? static_cast<const T*>(n.attribute) : nullptr;
   }
   /// The path of the scopes in which a node was made: "blocks/3/attention".
-  const std::string& scope_of(int id) { return scopes_[static_cast<std::size_t>(node(id).scope)]; }
+  const std::string& scope_of(int id) { return scopes_[node(id).scope]; }
   Arena& arena() { return arena_; }
   bool recording() const { return recording_; }
 

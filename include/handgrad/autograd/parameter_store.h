@@ -84,8 +84,8 @@ class ParameterStore {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws RangeError for an unknown id.
   const Parameter& parameter(ParameterId id) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= parameters_.size()) detail::refuse_parameter(id, parameters_.size());
-    return parameters_[static_cast<std::size_t>(id)];
+    if (id < 0 || id >= std::ssize(parameters_)) detail::refuse_parameter(id, parameters_.size());
+    return parameters_[id];
   }
   /// The parameter of that name; nullptr if there is none.
   const Parameter* find(std::string_view name) const;

@@ -89,7 +89,7 @@ class Tape {
   void poison_memory() { graph().pool_.set_poison(true); }
 
   /// Nodes since reset(), and those of them whose value is held.
-  Index nodes() const { return static_cast<Index>(graph().nodes_.size()); }
+  Index nodes() const { return std::ssize(graph().nodes_); }
   Index live_nodes() const { return graph().live_; }
   /// Bytes of the tape's pool.
   Index pool_bytes() const { return graph().pool_.bytes(); }

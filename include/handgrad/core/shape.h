@@ -25,7 +25,7 @@ class Shape {
   Index size() const { return size_; }
 
   /// Extent of an axis; negative axes count from the last, -1. Throws ShapeError outside the rank.
-  Index operator[](int axis) const { return extents_[static_cast<std::size_t>(axis_index(axis))]; }
+  Index operator[](int axis) const { return extents_[axis_index(axis)]; }
   /// The same axis counted from 0.
   int axis_index(int axis) const;
 

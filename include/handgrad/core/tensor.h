@@ -66,8 +66,8 @@ class Tensor {
 
 template <class S>
 Tensor<S>::Tensor(Shape shape, std::span<const S> values) : shape_(shape) {
-  if (static_cast<Index>(values.size()) != shape.size()) {
-    detail::refuse_values(shape, static_cast<Index>(values.size()));
+  if (std::ssize(values) != shape.size()) {
+    detail::refuse_values(shape, std::ssize(values));
   }
   buffer_ = Buffer<S>(shape.size());
   std::copy(values.begin(), values.end(), buffer_.begin());

@@ -98,7 +98,7 @@ template <class T>
 bool View<T>::is_contiguous() const {
   Index expected = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (shape[i] > 1 && strides[static_cast<std::size_t>(i)] != expected) return false;
+    if (shape[i] > 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }
   return true;

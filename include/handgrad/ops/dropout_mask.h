@@ -26,7 +26,7 @@ struct DropoutMask {
     while (c < end) {
       const auto words = random.words((first_row + r) * groups + static_cast<std::uint64_t>(c / 4));
       const Index group_end = c / 4 * 4 + 4 < end ? c / 4 * 4 + 4 : end;
-      for (; c < group_end; ++c) keep(c, words[static_cast<std::size_t>(c % 4)] >= threshold);
+      for (; c < group_end; ++c) keep(c, words[c % 4] >= threshold);
     }
   }
 };
