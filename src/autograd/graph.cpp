@@ -35,8 +35,7 @@ template <class S>
 NodePart Graph<S>::part(const Var<S>& x, const char* operation) const {
   if (!x) return {};
   if (&x.graph() != this) throw Error(fmt::format("{}: the operands belong to different tapes", operation));
-  return {x.id(), nodes_[x.id()].needs_gradient && !x.detached(), x.offset(), x.shape(),
-          x.strides()};
+  return {x.id(), nodes_[x.id()].needs_gradient && !x.detached(), x.offset(), x.shape(), x.strides()};
 }
 
 template <class S>
@@ -152,7 +151,7 @@ void Graph<S>::release(typename Pool<S>::Block& block) noexcept {
 
 template <class S>
 void Graph<S>::release_scratch(int id) noexcept {
-  // Nodes are finished in the order in which they were made, and walked backward in the opposite one.
+  // Nodes are completed in the order of their creation, and the backward pass visits them in the opposite order.
   while (!scratch_.empty() && scratch_.back().node == id) {
     release(scratch_.back().block);
     scratch_.pop_back();

@@ -14,7 +14,8 @@ typename Pool<S>::Block Pool<S>::acquire(Index size) {
                                      [](const Block& block, Index wanted) { return block.capacity < wanted; });
   Block block;
   if (fits != free_.end() && fits->capacity <= size + size / 4 + 64) {
-    // Of equally large blocks the one given back last: its memory is warm, and taking it moves no other.
+    // Among blocks of equal size the last released one: its memory is in the cache, and erasing it moves no other
+    // block.
     const auto last = std::upper_bound(fits, free_.end(), fits->capacity,
                                        [](Index capacity, const Block& other) { return capacity < other.capacity; }) -
                       1;
@@ -24,7 +25,7 @@ typename Pool<S>::Block Pool<S>::acquire(Index size) {
     owned_.emplace_back(size);
     block = {owned_.back().data(), size};
     bytes_ += size * static_cast<Index>(sizeof(S));
-    free_.reserve(owned_.size());  // so that giving a block back never allocates
+    free_.reserve(owned_.size());  // so that release() never allocates
   }
   ++in_use_;
   if (poison_) std::fill(block.data, block.data + block.capacity, S(std::numeric_limits<float>::quiet_NaN()));

@@ -19,8 +19,7 @@ thread_local Index allocations = 0;
 
 void* allocate_aligned(Index count, std::size_t element_bytes) {
   std::size_t bytes = 0;
-  if (count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes) ||
-      bytes > SIZE_MAX - huge_page) {
+  if (count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes) || bytes > SIZE_MAX - huge_page) {
     throw ResourceError(
         fmt::format("memory: {} elements of {} bytes are more than can be addressed", count, element_bytes), SIZE_MAX);
   }
@@ -28,9 +27,10 @@ void* allocate_aligned(Index count, std::size_t element_bytes) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
   if (!memory) {
-    throw ResourceError(fmt::format("memory: {:.1f} MB cannot be had", static_cast<double>(bytes) / 1e6), bytes);
+    throw ResourceError(fmt::format("memory: {:.1f} MB could not be allocated", static_cast<double>(bytes) / 1e6),
+                        bytes);
   }
-  if (alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);  // advice only: failure costs speed, no more
+  if (alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);  // a failure costs only speed
   ++allocations;
   return memory;
 }

@@ -7,9 +7,9 @@
 
 namespace handgrad {
 
-/// The calling thread's arithmetic for as long as it lives: rounding to nearest, flush-to-zero, denormals-are-zero, no
-/// traps. Bits then depend neither on the rounding mode of the host program nor on its flags, and a denormal does not
-/// cost a hundred times a normal number. The destructor restores the caller's own setting.
+/// Sets the floating-point environment of the calling thread until the end of the scope: rounding to nearest,
+/// flush-to-zero, denormals-are-zero, no traps. Bits then do not depend on the environment of the host program, and
+/// denormals, which are some hundred times slower, do not occur. The destructor restores the previous environment.
 class FloatEnvironment {
  public:
   FloatEnvironment(const FloatEnvironment&) = delete;

@@ -35,7 +35,7 @@ void multiply_with_eigen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<
 
 #if defined(HANDGRAD_ONEDNN)
 void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store store, Rows<float> c) {
-  // In a team of one oneDNN would open a team of its own, and bits would depend on its size.
+  // In a parallel region of one thread oneDNN would start threads of its own, and bits would depend on their number.
   const ThreadScope one(1);
   const dnnl_status_t status =
       dnnl_sgemm(a.transpose == Transpose::no ? 'N' : 'T', b.transpose == Transpose::no ? 'N' : 'T', c.rows, c.cols,

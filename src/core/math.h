@@ -8,12 +8,12 @@
 
 #include "handgrad/core/types.h"
 
-// Leaves of numeric code, one name for three scalars. Only a leaf may be faster for float than for double: formulas are
-// shared. Everything here is branch-free for float, so that loops over it become vector instructions.
+// Elementary functions, one name for three scalars. Only these functions may differ between float and double; the
+// formulas above them are shared. They are branch-free for float, so that the compiler can vectorise loops over them.
 
 namespace handgrad {
 
-/// Comparisons look at real parts: a complex step must take the branch that the real number takes.
+/// Comparisons use real parts: a complex step must take the same branch as the real number.
 inline float real_part(float x) { return x; }
 inline double real_part(double x) { return x; }
 inline double real_part(const std::complex<double>& x) { return x.real(); }
@@ -89,8 +89,8 @@ S sigmoid(S x) {
 
 namespace detail {
 
-// W. J. Cody 1969, Rational Chebyshev approximations for the error function, Math. Comp. 23: one rational function a
-// range, highest power first; within about 1e-16 for real arguments, and analytic in each range.
+// One rational function per range, highest power first: error about 1e-16 for real arguments, analytic in each range.
+// Source: W. J. Cody 1969, Rational Chebyshev approximations for the error function, Math. Comp. 23.
 template <class S, std::size_t N, std::size_t M>
 S rational(S x, const double (&numerator)[N], const double (&denominator)[M]) {
   S p = constant<S>(numerator[0]), q = constant<S>(denominator[0]);
@@ -137,7 +137,7 @@ S erfc_positive(S x) {
   return exp_of(-x * x) * series / x;
 }
 
-// erfc(z) = t exp(-z^2 + p(t)), t = 1 / (1 + z/2), z >= 0, within 1.2e-7 of itself.
+// erfc(z) = t exp(-z^2 + p(t)), t = 1 / (1 + z/2), z >= 0; relative error below 1.2e-7.
 // Source: Press et al. 1992, Numerical Recipes, section 6.2 (a Chebyshev fit).
 inline float erfc_positive_fast(float z) {
   const float t = 1.0f / (1.0f + 0.5f * z);
@@ -156,7 +156,8 @@ inline float erfc_positive_fast(float z) {
 
 }  // namespace detail
 
-/// Phi(x), the share of a standard normal below x: (1 + erf(x / sqrt 2)) / 2, without cancellation for negative x.
+/// Phi(x), the distribution function of the standard normal: (1 + erf(x / sqrt 2)) / 2, without cancellation for
+/// negative x.
 template <class S>
 S normal_cdf(S x) {
   const S z = x * constant<S>(std::numbers::sqrt2 / 2.0);
@@ -177,8 +178,7 @@ S normal_density(S x) {
   return exp_of(constant<S>(-0.5) * x * x) * constant<S>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
 }
 
-/// True for every number that is neither NaN nor infinite; looks at the exponent's bits, so that no compiler flag can
-/// delete it.
+/// True if x is neither NaN nor infinite. Tests the bits of the exponent, so that no compiler flag can remove the test.
 inline bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) != 0x7f800000u; }
 inline bool is_finite(double x) {
   return (std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u) != 0x7ff0000000000000u;

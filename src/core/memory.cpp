@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index unknown = std::numeric_limits<Index>::max();
 
-// A number that is alone in a file, as the kernel's control files have it; "max" and a missing file are unknown.
+// The number in a control file of the kernel; unknown for "max" and for a missing file.
 Index number_in(const std::string& path) {
   std::ifstream file(path);
   Index value = 0;
@@ -35,7 +35,7 @@ Index free_on_the_machine() {
   return known ? bytes : unknown;
 }
 
-// A group's page cache is given back when memory is short: it does not count as taken.
+// The page cache of a group does not count as used: the kernel frees it when memory is short.
 Index inactive_file_bytes(const std::string& folder) {
   std::ifstream file(folder + "/memory.stat");
   for (std::string line; std::getline(file, line);) {
@@ -53,7 +53,7 @@ Index free_in(const std::string& folder, const char* limit_name, const char* usa
   return std::max<Index>(0, limit - std::max<Index>(0, used - inactive_file_bytes(folder)));
 }
 
-// The limits of all groups from the process's own up to the root hold.
+// The limits of the group of the process and of all its ancestors apply.
 Index free_up_the_tree(const std::string& root, std::string group, const char* limit_name, const char* usage_name) {
   Index least = unknown;
   for (;;) {

@@ -18,15 +18,14 @@
 namespace handgrad {
 namespace {
 
-// A forked child has the calling thread alone, but OpenMP still counts on the pool that its parent had: the first team
-// would wait for threads that do not exist. A child of a process with more than one thread therefore works alone.
-// Results do not depend on it.
+// A forked child has only the calling thread, but OpenMP still has the thread pool of the parent: the first parallel
+// region would wait for threads that do not exist. The child of a process with several threads therefore runs serially.
 std::atomic<bool> threads_at_fork = false;
 std::atomic<bool> works_alone = false;
 
 void before_fork() {
   struct stat tasks {};
-  // A folder has two links and one more for each folder in it; /proc/self/task has a folder for each thread.
+  // The link count of a folder is 2 plus its number of subfolders; /proc/self/task has one subfolder per thread.
   threads_at_fork = ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;
 }
 void in_child() {

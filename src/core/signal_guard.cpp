@@ -16,18 +16,19 @@ namespace handgrad {
 namespace {
 
 // The kernel's signal set: bit s - 1 for signal s. pthread_sigmask() leaves out two signals that glibc uses itself
-// (for pthread_cancel and setuid); their handlers would harm a product like any other, so the kernel is asked directly.
+// (for pthread_cancel and setuid); their handlers would harm a product like any other, so the system call is made
+// directly.
 using KernelMask = std::uint64_t;
 
 constexpr KernelMask bit(int signal) { return KernelMask{1} << (signal - 1); }
 
-// Faults of the thread itself cannot wait: a blocked SIGSEGV ends the process without its handler.
+// Synchronous faults are not blocked: a blocked SIGSEGV ends the process without its handler.
 constexpr KernelMask blocked =
     ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGABRT) | bit(SIGSYS));
 
 constexpr std::int64_t window_ns = 10'000'000;
 
-// The calls change nothing but the mask: errno belongs to whoever called the library.
+// Changes the mask and preserves errno for the caller of the library.
 void block(KernelMask& before) {
   const int error = errno;
   ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before, sizeof blocked);
@@ -55,8 +56,8 @@ struct ThreadState {
 };
 thread_local ThreadState state;
 
-// exit() frees oneDNN's kernels while other threads may still multiply. At exit, threads that are about to multiply are
-// parked for the rest of the process, and exit() waits up to 5 s for those that already do.
+// exit() frees the kernels of oneDNN while other threads may still multiply. During exit(), a thread that begins a
+// product waits until the process ends, and exit() waits up to 5 s for products that have begun.
 std::atomic<int> engaged_threads = 0;
 std::atomic<bool> exiting = false;
 thread_local bool exits = false;
@@ -90,7 +91,7 @@ void disengage() {
   restore(state.before);
 }
 
-// Opens the mask for a moment when it has been closed long enough.
+// Unblocks signals for a moment if they have been blocked long enough.
 void deliver_when_due() {
   if (!state.engaged || (coarse_now_ns() - state.engaged_ns < window_ns && !exiting.load(std::memory_order_relaxed))) {
     return;
@@ -99,7 +100,7 @@ void deliver_when_due() {
   engage();
 }
 
-// A product's kind: its orientations and the magnitudes of its extents.
+// The kind of a product: its transpositions and the magnitudes of its extents.
 unsigned kind_of(const ProductShape& shape) {
   const auto magnitude = [](Index extent) {
     return std::min(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(extent))), 7u);
@@ -108,8 +109,8 @@ unsigned kind_of(const ProductShape& shape) {
   return (shape.transpose_a ? 1u : 0u) | (shape.transpose_b ? 2u : 0u) | (shape.adds ? 4u : 0u) | extents << 3;
 }
 
-// Handlers of exit() run in reverse order of registration, and the first product of a kind may make kernels. Registered
-// again after each such product, the handler runs before any kernel is freed.
+// Handlers of exit() run in reverse order of registration, and the first product of a kind may create kernels. The
+// handler is registered again after each such product, so that it runs before any kernel is freed.
 void register_exit_handler(unsigned kind) {
   static std::atomic<std::uint64_t> seen[4096 / 64];
   std::atomic<std::uint64_t>& word = seen[kind / 64];

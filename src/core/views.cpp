@@ -22,7 +22,7 @@ Index joined_row_stride(const Shape& shape, const Strides& strides) {
   const int rank = shape.rank();
   if (rank == 0) return -1;
   if (shape[-1] > 1 && strides[rank - 1] != 1) return -1;
-  Index stride = 0;  // 0: no row axis longer than 1 has been met yet
+  Index stride = 0;  // 0: every row axis so far has extent 1
   Index joined = 1;
   for (int i = rank - 2; i >= 0; --i) {
     if (shape[i] == 1) continue;

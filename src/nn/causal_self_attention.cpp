@@ -53,7 +53,7 @@ Var<S> CausalSelfAttention::forward(const Context<S>& context, Var<S> x, const R
       k = rope(std::move(k), context.positions, *table);
     }
   } else {
-    // Q and K lie side by side, and RoPE turns every head alike: one operation for both.
+    // Q and K are adjacent, and RoPE rotates every head alike: one operation for both.
     Var<S> qk = heads(0, heads_ + kv_heads_);
     if (rope_) qk = rope(std::move(qk), context.positions, *table);
     q = qk.slice(2, 0, heads_);
@@ -79,7 +79,7 @@ Var<S> CausalSelfAttention::attend(const Context<S>& context, Var<S> q, Var<S> k
   return causal_attention(std::move(q), std::move(k), std::move(v), options);
 }
 
-// The same on (B, H_kv, G, T, D): the queries of a group share its key head by broadcasting.
+// The same for (B, H_kv, G, T, D): the key head is broadcast to the queries of its group.
 template <class S>
 Var<S> CausalSelfAttention::attend_explicitly(const Context<S>& context, const Var<S>& q, const Var<S>& k,
                                               const Var<S>& v) const {

@@ -7,8 +7,9 @@
 
 namespace handgrad {
 
-/// Throws ConfigError unless the config's shape is whole: counts of 1 and more, heads that divide the width and each
-/// other. resolve() fills in what a config leaves open.
+/// Throws ConfigError unless the config is resolved: all counts are at least 1, n_heads divides the width, and
+///        n_kv_heads
+/// divides n_heads. resolve() sets the values that a config omits.
 inline void require_resolved(const ModelConfig& m) {
   const auto at_least_1 = [](const char* key, Index value) {
     if (value < 1) throw ConfigError(fmt::format("model.{}: a resolved config has 1 or more, got {}", key, value));
@@ -27,7 +28,7 @@ inline void require_resolved(const ModelConfig& m) {
   }
 }
 
-/// The same, handed on: for the initialisers of a constructor.
+/// The same; returns the config, for the initialisers of a constructor.
 inline const ModelConfig& resolved(const ModelConfig& config) {
   require_resolved(config);
   return config;

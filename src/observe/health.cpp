@@ -64,8 +64,8 @@ struct ObservedAttention {
   Visibility visibility;
 };
 
-// Queries [q0, q0 + rows) of head h of sequence b, against every key that they see: tiled attention does not keep its
-// scores, so they are computed again, in tiles. The entropy of a query that sees no key is 0.
+// Queries [q0, q0 + rows) of head h of sequence b, with all keys that they see. Tiled attention does not store scores,
+// so they are recomputed in tiles. The entropy of a query that sees no key is 0.
 template <class S>
 ScoreStatistics statistics_of_queries(const ObservedAttention<S>& in, Index b, Index h, Index q0) {
   const Rows<const S> q = in.q.head(b, h), k = in.k.head(b, h / (in.q.heads / in.k.heads));
@@ -97,7 +97,7 @@ ScoreStatistics statistics_of_queries(const ObservedAttention<S>& in, Index b, I
   return found;
 }
 
-// The scores s and probabilities p of one head, as explicit attention holds them; a hidden score is -infinity.
+// The scores s and probabilities p of one head, as stored by explicit attention; a hidden score is -infinity.
 template <class S>
 ScoreStatistics statistics_of_matrix(Rows<const S> s, Rows<const S> p) {
   ScoreStatistics found;
@@ -206,7 +206,7 @@ void HealthMonitor<S>::after_forward(Graph<S>& graph, int id) {
   }
 }
 
-// A unit is alive as soon as one value of it is not zero. A NaN counts as alive.
+// A unit is alive if one of its values is not zero. NaN counts as alive.
 template <class S>
 void HealthMonitor<S>::measure_units(Part& part, View<const S> units) {
   const Rows<const S> h = units.rows();

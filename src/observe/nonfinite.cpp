@@ -55,7 +55,7 @@ Index first_not_finite(View<const S> x) {
 
 template <class S>
 std::string NonFiniteOrigin<S>::to_string() const {
-  // The sign of a NaN means nothing.
+  // The sign of a NaN has no meaning.
   const std::string seen = std::isnan(value) ? "nan" : fmt::format("{}", value);
   const std::string where = scope.empty() ? operation : scope + "/" + operation;
   std::string text =

@@ -6,7 +6,7 @@
 
 namespace handgrad {
 
-/// The view with `axis` exchanged with the last: what runs along the axis runs along the last.
+/// The view with `axis` and the last axis exchanged.
 template <class T>
 View<T> along_last(View<T> x, int axis) {
   const int last = x.shape.rank() - 1;
@@ -16,8 +16,8 @@ View<T> along_last(View<T> x, int axis) {
   return x;
 }
 
-/// line(r, step) for every row of y, in parallel. step(s) is s, or 1 as a constant if the elements of every row of all
-/// the views are adjacent, so that the compiler makes vector instructions of the loops.
+/// Calls line(r, step) for every row of y, in parallel. step(s) is s, or the constant 1 if the elements of every row of
+/// all views are adjacent, so that the compiler can vectorise the loops.
 template <class T, class Line, class... Others>
 void for_each_line(const View<T>& y, Line&& line, const Others&... others) {
   const Index cols = last_extent(y);

@@ -7,7 +7,7 @@
 #include "handgrad/ops/causal_attention.h"
 #include "ops/check.h"
 
-// The rules of attention's arguments; one message for each.
+// The rules for the arguments of attention, with one message per rule.
 
 namespace handgrad {
 
@@ -79,7 +79,7 @@ void require_heads(const char* kernel, const Heads<T>& x, const Heads<U>& like) 
                                like.batch, like.time, like.heads, like.width, x.batch, x.time, x.heads, x.width));
 }
 
-/// Throws ShapeError unless there is one of each statistic per query and head.
+/// Throws ShapeError unless there is one element of each statistic per query and head.
 template <class S, class T>
 void require_statistics(const char* kernel, const SoftmaxStatistics<S>& statistics, const Heads<const T>& q) {
   const Index rows = q.batch * q.heads * q.time;

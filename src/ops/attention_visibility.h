@@ -18,7 +18,7 @@ struct ScoreTile {
   Index b, h, q0, rows, k0, cols;
 };
 
-/// Which keys each query sees: the causal rule and the mask. Borrows the options.
+/// The keys that each query sees, by the causal rule and the mask. The options are not owned.
 class Visibility {
  public:
   Visibility(const AttentionOptions& options, const Shape& scores)
@@ -27,18 +27,18 @@ class Visibility {
         lead_(scores[-1] - scores[-2]),
         hides_(options.mask || (options.causal && scores[-2] > 1)) {}
 
-  /// True if some query may not see some key.
+  /// True if a key may be hidden from a query.
   bool hides() const { return hides_; }
   bool sees(const ScoreTile& tile, Index r, Index c) const {
     return c < causal_count(tile, r) && (!masked() || mask_row(tile, r)[c * mask_step()]);
   }
 
-  /// The number of the tile's keys, from the first on, that the causal rule leaves to its row r.
+  /// The number of keys of the tile, from its first, that the causal rule allows for row r of the tile.
   Index causal_count(const ScoreTile& tile, Index r) const {
     if (!options_.causal) return tile.cols;
     return std::clamp<Index>(tile.q0 + r + lead_ + 1 - tile.k0, 0, tile.cols);
   }
-  /// One past the last key that queries up to `q_end` may see.
+  /// The end of the keys that the queries below `q_end` may see.
   Index keys_end(Index q_end, Index keys) const { return options_.causal ? std::min(q_end + lead_, keys) : keys; }
   /// The first query that may see key k0.
   Index first_query(Index k0) const { return options_.causal ? std::max<Index>(0, k0 - lead_) : 0; }

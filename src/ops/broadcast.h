@@ -6,7 +6,7 @@
 
 namespace handgrad {
 
-/// `x` read under a larger shape: axes that it lacks, or where its extent is 1, have stride 0.
+/// `x` broadcast to a larger shape: axes that are missing, or that have extent 1, get stride 0.
 template <class T>
 View<T> broadcast_view(View<T> x, const Shape& shape) {
   View<T> wide{x.data, shape, {}};
@@ -17,7 +17,7 @@ View<T> broadcast_view(View<T> x, const Shape& shape) {
   return wide;
 }
 
-/// Where row `row` of a view starts, rows being all axes but the last, in row-major order.
+/// The start of row `row` of a view. Rows are counted over all axes but the last, in row-major order.
 template <class T>
 T* row_start(const View<T>& x, Index row) {
   T* start = x.data;
@@ -38,7 +38,7 @@ Index last_extent(const View<T>& x) {
   return x.shape.rank() == 0 ? 1 : x.shape[-1];
 }
 
-/// True if no two elements of the view are the same memory.
+/// True if no two elements of the view share memory.
 template <class T>
 bool distinct(const View<T>& x) {
   for (int i = 0; i < x.shape.rank(); ++i) {
@@ -47,7 +47,7 @@ bool distinct(const View<T>& x) {
   return true;
 }
 
-/// The memory between a view's first and last element.
+/// The memory from the first to the last element of a view.
 template <class T>
 std::span<T> memory_of(const View<T>& x) {
   Index extent = 1;
@@ -55,7 +55,8 @@ std::span<T> memory_of(const View<T>& x) {
   return {x.data, static_cast<std::size_t>(extent)};
 }
 
-/// f(element of y, element of a, element of b) for views of one shape; rows in parallel. Elements of y are distinct.
+/// Calls f(element of y, element of a, element of b) for views of the same shape; rows in parallel. No elements of y
+/// share memory.
 template <class Y, class A, class B, class F>
 void for_each_element(View<Y> y, View<A> a, View<B> b, F f) {
   const Index cols = last_extent(y);
@@ -72,8 +73,8 @@ void for_each_element(View<Y> y, View<A> a, View<B> b, F f) {
   });
 }
 
-/// into += g(a, b), where `into` was broadcast: elements that are the same memory are summed one after the other, in
-/// row-major order, by one thread; distinct ones in parallel.
+/// into += g(a, b), where `into` was broadcast. If elements share memory, one thread adds them in row-major order; else
+/// rows run in parallel.
 template <class S, class A, class B, class G>
 void add_reduced(View<S> into, View<A> a, View<B> b, G g) {
   const auto add = [&](S& to, A& x, B& y) { to += g(x, y); };

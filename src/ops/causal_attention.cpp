@@ -19,7 +19,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Memory for the tiles that one thread works on; kept between calls, so that a step allocates nothing.
+// The memory of one thread for its tiles; kept between calls, so that a step allocates nothing.
 template <class S>
 struct TileMemory {
   using Real = decltype(real_part(S{}));
@@ -45,7 +45,7 @@ struct TileMemory {
   }
 };
 
-// What all tiles of one call share.
+// The arguments that all tiles of one call share.
 template <class S>
 struct AttentionCall {
   const AttentionInputs<S>& in;
@@ -60,7 +60,7 @@ struct AttentionCall {
         scale(attention_scale(chosen, in.q.width)) {}
 };
 
-// Turns the scores of row r into p = exp(s - shift) in place, hidden ones into 0.
+// Replaces the scores s of row r by exp(s - shift - log_sum), and hidden scores by 0.
 template <class S, class R>
 void exponentials(const Visibility& visibility, const ScoreTile& tile, Index r, S* s, R shift, S log_sum) {
   const Index count = visibility.causal_count(tile, r);
@@ -100,8 +100,8 @@ void apply_dropout(const AttentionCall<S>& call, const ScoreTile& tile, S* p) {
   }
 }
 
-// One tile of the forward pass: scores in, probabilities (not yet divided by their sum) out; what stands in y so far is
-// brought to the new maximum.
+// One tile of the forward pass: replaces the scores by probabilities, not yet divided by their sum, and rescales y to
+// the new maximum.
 template <class S, class R>
 void online_softmax(const Visibility& visibility, const ScoreTile& tile, S* s, R* row_max, Accumulator<S>* row_sum,
                     Rows<S> y) {
@@ -183,9 +183,10 @@ void score_gradient(const Visibility& visibility, const ScoreTile& tile, Index r
   for (Index c = count; c < tile.cols; ++c) dp[c] = S(0);
 }
 
-// A row whose sum of exponentials is exactly 1 has one probability of 1, and all others together are below 2^-53: so is
-// the exact p (dp - delta) of that one, relative to its terms, and with a single visible key it is 0. What is computed
-// is the difference of two roundings, which AdamW would scale up to whole steps. A NaN stays.
+// If the sum of exponentials of a row is exactly 1, one probability is 1, and the sum of all others is below 2^-53. The
+// exact p (dp - delta) of that key is then also below 2^-53 of its terms, and 0 if no other key is visible. The
+// computed value is a difference of two rounding errors, which AdamW would scale up to whole steps. It is set to 0; NaN
+// propagates.
 template <class S>
 void clear_certain(Index cols, const S* p, S* ds) {
   for (Index c = 0; c < cols; ++c) {
@@ -202,7 +203,7 @@ struct BackwardHead {
   bool q_finite = false, k_finite = false, dy_finite = false;
 };
 
-// What one tile of scores adds to dq, dk and dv.
+// The contribution of one tile of scores to dq, dk and dv.
 template <class S>
 void backward_tile(const AttentionCall<S>& call, const BackwardHead<S>& head, const ScoreTile& tile,
                    TileMemory<S>& memory) {

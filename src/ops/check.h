@@ -10,11 +10,11 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/core/views.h"
 
-// The rules for arguments. A check costs a few comparisons, whatever the size of the arrays.
+// Checks of arguments. The cost of a check does not depend on the size of the arrays.
 
 namespace handgrad {
 
-/// Throws ShapeError unless every one of the matrices has memory and is rows x cols.
+/// Throws ShapeError unless all matrices have memory and are rows x cols.
 template <class... T>
 void require_rows(const char* kernel, Index rows, Index cols, const Rows<T>&... matrices) {
   const bool fit =
@@ -25,7 +25,7 @@ void require_rows(const char* kernel, Index rows, Index cols, const Rows<T>&... 
   throw ShapeError(fmt::format("{}: matrices ({}, {}) with memory are needed, got {}", kernel, rows, cols, got));
 }
 
-/// Throws ShapeError unless every one of the views has memory and this shape.
+/// Throws ShapeError unless all views have memory and this shape.
 template <class... T>
 void require_shape(const char* kernel, const Shape& shape, const View<T>&... views) {
   if (((views.data != nullptr && views.shape == shape) && ...)) return;
@@ -85,7 +85,7 @@ inline void require_memory(const char* kernel, std::initializer_list<const void*
   }
 }
 
-/// Throws RangeError unless `value` is at least `least`; false for a NaN.
+/// Throws RangeError unless value >= least; also for NaN.
 template <class T>
 void require_at_least(const char* kernel, const char* what, T value, std::type_identity_t<T> least) {
   if (!(value >= least))

@@ -8,7 +8,7 @@
 
 namespace handgrad {
 
-/// row(r) for every row, in parallel tiles of about elementwise_tile elements.
+/// Calls row(r) for every row, in parallel tiles of about elementwise_tile elements.
 template <class F>
 void for_each_row(Index rows, Index cols, F&& row) {
   const Index tile = std::max<Index>(1, elementwise_tile / std::max<Index>(1, cols));
@@ -37,8 +37,8 @@ void map_backward(Rows<const S> x, Rows<const S> dy, Rows<S> dx, F slope) {
   });
 }
 
-/// into[c] += sum over rows r of row(r)(c): one partial sum for each block of rows, blocks added in order; columns are
-/// cut into tiles, so every element has one writer. `block` is the number of rows in a block.
+/// into[c] += sum over rows r of row(r)(c). There is one partial sum per block of `block` rows, and blocks are added in
+/// order. Threads take tiles of columns, so that every element has one writer.
 template <class S, class F>
 void add_column_sums(Index rows, Index cols, Index block, S* into, F row) {
   constexpr Index tile = 64;

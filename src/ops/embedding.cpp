@@ -62,7 +62,7 @@ void embedding_forward(Rows<const S> table, std::span<const Id> ids, Rows<S> y) 
   });
 }
 
-// dtable[ids[i]] += dy[i]; columns are shared out, so every element has one writer
+// dtable[ids[i]] += dy[i]; threads take different columns, so that every element has one writer
 template <class S, class Id>
 void embedding_backward(std::span<const Id> ids, Rows<const S> dy, Rows<S> dtable) {
   check_lookup("embedding_backward", dtable, ids, dy);

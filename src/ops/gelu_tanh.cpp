@@ -25,7 +25,7 @@ struct GeluTanh {
     const S s = sigmoid(twice_u(x));
     const S bend = s * (S(1) - s);
     const S slope = constant<S>(2 * k) * (S(1) + constant<S>(3 * c) * x * x);
-    return bend == S(0) ? s : s + x * bend * slope;  // where s is 0 or 1 to rounding, x^2 may overflow
+    return bend == S(0) ? s : s + x * bend * slope;  // bend is 0 where s rounds to 0 or 1; there x^2 may overflow
   }
 };
 

@@ -10,8 +10,8 @@
 namespace handgrad {
 namespace {
 
-// Slabs never cross a block of sequences, and start anew in each: their bounds do not depend on how a batch is split.
-// A block of up to 512 rows is one slab; longer ones are cut at multiples of 256.
+// A slab is a part of one block of sequences, so that its bounds do not depend on the split of a batch. A block of up
+// to 512 rows is one slab; longer blocks are split at multiples of 256.
 Index slab_size(Index block, const LossOptions& options) {
   if (options.slab_rows > 0) return options.slab_rows;
   return block <= 512 ? block : 256;

@@ -11,7 +11,7 @@
 #include "ops/check.h"
 #include "ops/elementwise.h"
 
-// The rows of a cross-entropy, shared by its two forms.
+// The loss and the gradient of one row, for both cross-entropies.
 
 namespace handgrad {
 
@@ -46,7 +46,7 @@ void check_statistics(const char* kernel, const SoftmaxStatistics<S>& statistics
   require_size(kernel, "log-sums", statistics.log_sum.size(), rows);
 }
 
-/// Loss of row r, whose logits are x; writes its statistics.
+/// The loss of row r with logits x; writes the statistics of the row.
 template <class S>
 S row_loss(const S* x, Index classes, TokenId target, double smoothing, const SoftmaxStatistics<S>& statistics,
            Index r) {
@@ -64,7 +64,7 @@ S row_loss(const S* x, Index classes, TokenId target, double smoothing, const So
   return from_accumulator<S>(loss);
 }
 
-/// Calls put(i, p_i - q_i) for every class of row r, whose logits are x; put may overwrite x.
+/// Calls put(i, p_i - q_i) for every class i of row r with logits x; put may overwrite x[i].
 template <class S, class Put>
 void row_gradient(const S* x, Index classes, TokenId target, double smoothing,
                   const SoftmaxStatistics<const S>& statistics, Index r, Put put) {
@@ -73,7 +73,7 @@ void row_gradient(const S* x, Index classes, TokenId target, double smoothing,
   for (Index i = 0; i < classes; ++i) put(i, exp_of((x[i] - m) - log_sum) - off - (i == target ? on : S(0)));
 }
 
-/// The sum of the rows' losses, which is also added to options.report: one sum per block of sequences, blocks in order.
+/// The sum of the losses, by block of sequences, in order. It is also added to options.report.
 template <class S>
 Accumulator<S> add_losses(std::span<const S> losses, std::span<const TokenId> targets, Index block,
                           const LossOptions& options) {

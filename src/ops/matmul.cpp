@@ -9,7 +9,7 @@
 namespace handgrad {
 namespace {
 
-// into += factor left right for every index of the leading axes.
+// into += factor left right, for every index of the leading axes
 template <class S, class Left, class Right>
 void add_products(const Stack<S>& into, double factor, Left left, Right right) {
   for_each_matrix(into, [&](Index i, Rows<S> c) {

@@ -21,7 +21,7 @@ void require_matrices(const char* operation, const char* name, const View<T>& x)
                   operation, name, x.shape.to_string()));
 }
 
-/// The matrices of a stack: which one belongs to index i of the leading axes, and whether it is stored transposed.
+/// The matrices in the last two axes of a view, one for each index of the leading axes of y.
 template <class T>
 struct Stack {
   View<T> matrices;  // leading axes as in y, stride 0 where broadcast
@@ -59,8 +59,8 @@ Operand<S> operand(const Stack<const S>& stack, Index i, bool flip) {
   return {stack.at(i), (stack.transpose == Transpose::yes) != flip ? Transpose::yes : Transpose::no};
 }
 
-/// add(i, c) for every index i of the leading axes, where c is the matrix of `into` as stored. Matrices that are the
-/// same memory (`into` was broadcast) are added to by one thread, in order.
+/// Calls add(i, c) for every index i of the leading axes, where c is the matrix of `into` as stored. If matrices share
+/// memory (`into` was broadcast), one thread calls them in order.
 template <class S, class Add>
 void for_each_matrix(const Stack<S>& into, Add add) {
   if (distinct(into.matrices)) {

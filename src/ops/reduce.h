@@ -5,7 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/check.h"
 
-// What sum and mean share: y = (sum of all elements) / divisor.
+// The sum of all elements, for sum and mean.
 
 namespace handgrad {
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* operation = "scaled_dot_product_attention";
 
-// The rules of its arguments, for q (..., Q, D), k (..., K, D) and v (..., K, Dv); one message for each.
+// The rules for q (..., Q, D), k (..., K, D) and v (..., K, Dv), with one message per rule.
 void check_explicit_attention(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& options) {
   const auto fail = [&](const std::string& rule) { throw ShapeError(fmt::format("{}: {}", operation, rule)); };
   if (q.rank() < 2 || k.rank() < 2 || v.rank() < 2) {
@@ -37,8 +37,8 @@ void check_explicit_attention(const Shape& q, const Shape& k, const Shape& v, co
   broadcast_shape(broadcast_shape(leading(q), leading(k), operation), leading(v), operation);
 }
 
-// True where a key is hidden, in the smallest shape that holds it: (Q, K), joined with the mask's shape. The memory
-// belongs to this thread and is valid until the next call, so that a step allocates nothing.
+// True where a key is hidden, by the causal rule or the mask. The shape is (Q, K), broadcast with the shape of the
+// mask. The memory belongs to this thread and is valid until the next call, so that a step allocates nothing.
 MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
   const Index queries = scores[-2], keys = scores[-1];
   const Shape last_two{queries, keys};
@@ -60,10 +60,10 @@ MaskRef hidden_scores(const Shape& scores, const AttentionOptions& options) {
   return {hidden.data(), shape, contiguous_strides(shape)};
 }
 
-// Both products of the textbook form are those of matmul, and appear as that, but for what is not finite: it reaches
-// nothing from which it is hidden.
+// Both products have the name and the results of matmul, except that a row that is not finite is not added to a row
+// from which it is hidden.
 
-// y = scale q k_t; what masked_fill hides of dy is 0.
+// y = scale q k_t. dy is 0 where masked_fill has hidden a score.
 //   dq += scale dy k,   dk^T += scale q^T dy
 template <class S>
 Var<S> product_of_scores(Var<S> q, Var<S> k_t, double scale, MaskRef hidden) {
@@ -94,7 +94,7 @@ Var<S> product_of_scores(Var<S> q, Var<S> k_t, double scale, MaskRef hidden) {
   });
 }
 
-// True if a row of probabilities is NaN: softmax makes all of it NaN, the hidden places as well.
+// True if a row of probabilities is NaN. Softmax then gives NaN for all of the row, hidden keys included.
 template <class S>
 bool has_nan_row(Rows<const S> probabilities) {
   for (Index r = 0; r < probabilities.rows; ++r) {

@@ -8,13 +8,13 @@
 #include "handgrad/core/buffer.h"
 #include "handgrad/core/gemm.h"
 
-// Products of attention, where some pairs of a query and a key do not see each other. A coefficient of 0 is not enough
-// to keep a hidden row out of a product: 0 times NaN or infinity is NaN.
+// Products of attention in which some keys are hidden from some queries. A coefficient of 0 does not remove a hidden
+// row from a product, because 0 times NaN or infinity is NaN.
 
 namespace handgrad {
 
-/// True if no element is NaN or infinite. Columns are taken 16 at a time, each with its
-/// largest exponent, so that the compiler makes vector instructions of the loop over rows.
+/// True if no element is NaN or infinite. It finds the largest exponent of 16 columns at a time, in a loop over rows
+/// that the compiler can vectorise.
 template <class S>
 bool all_finite(Rows<const S> x) {
   if constexpr (is_complex_v<S>) {
@@ -50,8 +50,8 @@ bool is_finite_scalar(const S& x) {
   return all_finite(Rows<const S>{&x, 1, 1, 1});
 }
 
-/// A copy of a matrix with 0 where keep(r, c) is false, r and c as stored. Stride and alignment are those of the
-/// original, so that a product takes the same path through its kernels and gives the same bits.
+/// A copy of a matrix with 0 where keep(r, c) is false; r and c as stored. It has the stride and alignment of the
+/// original, so that a product uses the same kernels and gives the same bits.
 template <class S>
 class SelectedCopy {
  public:
@@ -83,9 +83,10 @@ void multiply_into(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, 
   }
 }
 
-/// multiply_into, where element b(i, n) reaches c(r, n) only if seen(r, i, n). Where it does not, a(r, i) is 0 or
-/// c(r, n) is not looked at. What is not finite is added apart, to those that see it: all others get the bits that they
-/// would get if a finite number stood there. `finite` says that all of b is: then this is multiply_into.
+/// multiply_into, in which b(i, n) contributes to c(r, n) only if seen(r, i, n). Requires that a(r, i) is 0, or c(r, n)
+/// is not used, where seen is false. Elements of b that are not finite are added separately, to the elements of c that
+/// see them; all other elements of c get the same bits as with finite numbers in their place. If all of b is `finite`,
+/// this is multiply_into.
 template <class S, class Seen>
 void multiply_seen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, Transpose transpose_c, bool finite,
                    Seen seen) {
@@ -107,7 +108,7 @@ void multiply_seen(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, 
     for (Index r = 0; r < a.rows(); ++r) {
       S& to = element(c, transpose_c, r, n);
       for (const Index i : places) {
-        if (to != to) break;  // it stays NaN
+        if (to != to) break;  // NaN, whatever is added
         if (seen(r, i, n)) to += scale * element(a.matrix, a.transpose, r, i) * element(b.matrix, b.transpose, i, n);
       }
     }

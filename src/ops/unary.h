@@ -8,13 +8,13 @@
 #include "ops/check.h"
 #include "ops/elementwise.h"
 
-// The binding of an operation y = f(x), element by element. F has the function and its derivative:
+// Defines an elementwise operation y = f(x). F has the function and its derivative:
 //
 //   struct Square {
 //     template <class S> static S value(S x) { return x * x; }
 //     template <class S> static S slope(S x) { return x + x; }
 //   };
-//   HANDGRAD_UNARY(square, Square)   // square, square_forward and square_backward, as square.h declares them
+//   HANDGRAD_UNARY(square, Square)   // defines square, square_forward and square_backward of square.h
 
 namespace handgrad {
 

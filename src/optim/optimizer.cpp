@@ -39,12 +39,12 @@ void check_not_negative(const char* what, double value) {
   }
 }
 
-// update(begin, end, decay) over all parameters, in tiles that never cross a parameter: whether decay applies is one
-// answer a tile.
+// Calls update(begin, end, decay) for tiles of all parameters. A tile belongs to one parameter, so that `decay` is the
+// same for all its elements.
 template <class S, class F>
 void for_each_tile(const ParameterStore<S>& store, F&& update) {
   const auto& parameters = store.parameters();
-  std::vector<std::pair<Index, const Parameter*>> tiles;  // where tiles of a parameter begin
+  std::vector<std::pair<Index, const Parameter*>> tiles;  // start of the tile, its parameter
   for (const Parameter& p : parameters) {
     for (Index begin = 0; begin < p.shape.size(); begin += tile) tiles.emplace_back(begin, &p);
   }

@@ -32,8 +32,8 @@ struct Batch {
   Index sequences;
 };
 
-// The loss of a model on a batch, with the dropout masks of the first step. The weights are the float ones with which
-// training begins, in any scalar.
+// The loss of a model on a batch, with the dropout masks of the first step. In every scalar the weights have the values
+// of the initial float weights.
 template <class S>
 class ModelLoss final : public Subject<S> {
  public:
@@ -44,8 +44,8 @@ class ModelLoss final : public Subject<S> {
                    [](float x) { return static_cast<S>(x); });
   }
   ParameterStore<S>& store() override { return model_.store(); }
-  // In float as training computes it. Else in at least three tiles of attention and of the head, the last one smaller:
-  // a sequence that fits one tile would leave the passes between tiles unproven.
+  // In float the tiles are those of training. Else there are at least three tiles of attention and of the head, the
+  // last one smaller, so that the code between tiles is proven.
   Var<S> value(Tape<S>& tape) override {
     if (tape.recording()) model_.allocate_gradients();
     const Index time = std::ssize(batch_.tokens) / batch_.sequences;
@@ -96,7 +96,7 @@ class Audit {
     if (!options_.progress) return {};
     return [this, what](double share) { options_.progress(what, share); };
   }
-  // Evaluations are many and small: each runs on one thread.
+  // There are many small evaluations; each runs on one thread.
   template <class S, class F>
   void for_each(const char* what, Index count, F f) {
     for_each_evaluation<S>(factory<S>(), thread_count(), count, f, progress(what));
@@ -154,11 +154,10 @@ class Audit {
     report_.rows.push_back(row);
   }
 
-  // Central differences along one direction of one tensor, in S; the relative error against the backward pass.
+  // The relative error of the backward pass against central differences along one direction of one tensor, in S.
   template <class S>
   double difference_error(Subject<S>& subject, const Parameter& p, double h) const {
-    const Random random(options_.seed, Stream::audit,
-                        draw_number(Draw::tensor_direction, p.offset));
+    const Random random(options_.seed, Stream::audit, draw_number(Draw::tensor_direction, p.offset));
     const Index n = p.shape.size();
     const double* gradient = exact_->store().gradients() + p.offset;
     S* values = subject.store().mutable_values() + p.offset;
@@ -180,8 +179,8 @@ class Audit {
     };
     const double found = (shifted(h) - shifted(-h)) / (2.0 * h);
     std::copy(before.begin(), before.end(), values);
-    // The gradient's length over sqrt(n) is the expected size of a random direction's derivative; the derivative itself
-    // may be small by chance.
+    // The error is relative to the expected size of the derivative in a random direction, |gradient| / sqrt(n), since
+    // the derivative itself may be small by chance.
     const double seen = std::sqrt(size / static_cast<double>(n));
     return std::abs(found - expected) / std::max({seen, small_share * largest_, 1e-300});
   }
@@ -263,7 +262,7 @@ class Audit {
     add_row("paths", "bits for 1, 2, 3 and 7 threads", different, 0.0);
   }
 
-  // The rules that no derivative shows: gradients are added to the existing ones, and operands keep their bits.
+  // The rules that derivatives do not prove: gradients are added to the existing ones, and operands keep their bits.
   template <class S>
   void check_rules(const char* scalar, double limit) {
     const auto subject = subject_of<S>(config_);
@@ -292,8 +291,7 @@ class Audit {
 
 AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> tokens, std::span<const TokenId> targets,
                         Index batch, const AuditOptions& options) {
-  if (batch < 1 || tokens.empty() || tokens.size() % batch != 0 ||
-      targets.size() != tokens.size()) {
+  if (batch < 1 || tokens.empty() || tokens.size() % batch != 0 || targets.size() != tokens.size()) {
     throw ShapeError(
         fmt::format("audit: a batch of whole sequences with one target per token is needed, got {} sequences, {} "
                     "tokens and {} targets",

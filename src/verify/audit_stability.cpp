@@ -14,8 +14,8 @@
 #include "handgrad/ops/softmax.h"
 #include "handgrad/verify/audit.h"
 
-// Each case runs the float code, forward and backward, beside the same formulas in long double, whose range and 64-bit
-// mantissa hold every case without tricks. The reference flushes inputs below FLT_MIN, as the float code may.
+// Each case compares the float code, forward and backward, with the same formulas in long double, whose range and
+// 64-bit mantissa suffice for every case. The reference sets inputs below FLT_MIN to 0, as the float code may.
 
 namespace handgrad {
 namespace {
@@ -31,12 +31,11 @@ Row widened(const std::vector<float>& x) {
   return wide;
 }
 
-// Largest |found - expected| relative to the size of the terms that were summed; infinite if anything found is not
-// finite. The size of a sum is no measure: where terms cancel, as in the gradient of a saturated softmax, it may be
-// anything.
+// The largest |found - expected|, relative to the largest term of the sums; infinite if a found value is not finite.
+// The sum itself is not used as the measure, since terms may cancel, as in the gradient of a saturated softmax.
 class Distance {
  public:
-  // `terms`: size of the largest term, if it may exceed the largest sum.
+  // `terms`: the largest term, if it may be larger than the largest sum.
   void compare(const float* found, const Row& expected, Wide terms = 0.0L) {
     Wide largest = terms, worst = 0.0L;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -44,7 +43,7 @@ class Distance {
       largest = std::max(largest, std::abs(expected[i]));
       worst = std::max(worst, std::abs(static_cast<Wide>(found[i]) - expected[i]));
     }
-    // A tensor whose largest value is below FLT_MIN may be flushed whole.
+    // A tensor whose largest value is below FLT_MIN may be 0.
     if (largest > static_cast<Wide>(std::numeric_limits<float>::min())) {
       worst_ = std::max(worst_, static_cast<double>(worst / largest));
     }
@@ -146,7 +145,7 @@ double norm_distance(const std::vector<float>& x, bool rms) {
   return d.worst();
 }
 
-// One query of width 1 against keys: scores q k_j, values j; the mask hides what it says.
+// One query of width 1 against keys: scores q k_j, values 1 + j/2; key j is hidden unless visible[j].
 double attention_distance(float q, const std::vector<float>& keys, const std::vector<std::uint8_t>& visible) {
   const auto n = std::ssize(keys);
   Row scores;
@@ -207,7 +206,8 @@ AuditRow worst_over(const Case& c) {
 }  // namespace
 
 AuditReport audit_stability() {
-  // A score s has the float spacing s 2^-24: where scores are large, that spacing is the error of their exponential.
+  // The rounding error of a score s is up to s 2^-24, and so is the relative error of exp(s). The limits of attention allow
+  // for it.
   const auto f = [](double x) { return static_cast<float>(x); };
   const std::vector<double> logits{0.0,  1e-45, 1e-40, 1e-38, 1e-30, 1e-10, 1e-3, 1.0,
                                    10.0, 80.0,  1e2,   1e3,   1e8,   1e20,  1e30, 3e38};

@@ -4,7 +4,7 @@
 
 namespace handgrad {
 
-/// The random draws of the proofs: each has numbers of its own in Stream::audit.
+/// The kinds of random draws in proofs. Each has its own substreams of Stream::audit.
 enum class Draw : std::uint32_t { direction = 0x10000, tensor_direction = 0x20000, added_gradient = 0x40000 };
 
 /// The substream of draw number n of a kind.

@@ -17,9 +17,7 @@ namespace handgrad {
 
 namespace detail {
 
-double random_weight(std::uint64_t seed, Index i) {
-  return Random(seed, Stream::audit).normal(i);
-}
+double random_weight(std::uint64_t seed, Index i) { return Random(seed, Stream::audit).normal(i); }
 
 void require_operand(int i, int count) {
   if (i < 0 || i >= count)
@@ -55,7 +53,7 @@ using Complex = std::complex<double>;
 // The added gradient of a second pass differs from the first by rounding only; an assigned one by about 1.
 constexpr double added_limit = 1e-8;
 
-// The entries of a tensor of that size to check: all, or `wanted` different ones.
+// The entries to check of a tensor with `size` entries: all, or `wanted` different ones.
 std::vector<Index> entries_to_check(Index size, Index wanted, const Random& random) {
   std::set<Index> chosen;
   if (size <= wanted) {
@@ -97,7 +95,7 @@ std::vector<double> shifted(Subject<double>& subject, Index at, double by) {
   return y;
 }
 
-// Central differences of fourth order. Elements are subtracted before they are summed, so that elements which do not
+// Central differences of fourth order. Elements are subtracted before they are summed, so that elements that do not
 // depend on x cancel exactly.
 double central_difference(Subject<double>& subject, Index at, double h) {
   const auto far_above = shifted(subject, at, 2 * h), above = shifted(subject, at, h);
@@ -107,13 +105,14 @@ double central_difference(Subject<double>& subject, Index at, double h) {
   return weighted_sum(subject, y) / (12.0 * h);
 }
 
-// True if <f, w> bends within 2h of the point: the slopes to the right and to the left differ by more than `least`, and
-// by more than curvature explains, which shrinks with the step. A function that oscillates faster than h also counts.
+// True if <f, w> has a kink within 2h of the point: the slopes to the right and to the left differ by more than
+// `least`, and the difference does not decrease with the step as it does for a smooth function. Also true for a
+// function that oscillates within h.
 bool has_kink(Subject<double>& subject, Index at, double h, double least) {
   const auto value = [&](double by) { return weighted_sum(subject, shifted(subject, at, by)); };
   const double here = value(0.0);
   const auto jump = [&](double step) { return std::abs(value(step) - 2.0 * here + value(-step)) / step; };
-  const double wide = jump(2.0 * h), narrow = jump(0.25 * h);  // of a smooth function an eighth of `wide`
+  const double wide = jump(2.0 * h), narrow = jump(0.25 * h);  // for a smooth function, narrow = wide / 8
   return wide > least && (narrow > wide / 3.0 || narrow < wide / 30.0);
 }
 
@@ -188,7 +187,7 @@ GradientReport check_gradients(const Subjects& subjects, const GradientCheckOpti
   const OperandWatch<double> watch(subject->store());
   const std::vector<double> value = evaluate(*subject);
   report.violations = watch.violations();
-  if (!report.violations.empty()) return report;  // the derivative of a function that changes its operands is undefined
+  if (!report.violations.empty()) return report;  // a function that changes its operands has no derivative
   require_repeatable(*subject, value);
   report.violations = watched_gradient(*subject);
   draw_entries(subject->store(), options, report);

@@ -17,11 +17,11 @@ OperandWatch<S>::OperandWatch(const ParameterStore<S>& store) : store_(store) {
   values_.assign(store.values(), store.values() + store.flat_size());
 }
 
-// True if the value of a node differs from what it was when it was last looked at.
+// True if the value of a node has changed since the last hash.
 template <class S>
 bool OperandWatch<S>::changed(Graph<S>& graph, int id) {
   const Node<S>& node = graph.node(id);
-  // The memory of a borrowed view may have gaps that belong to others; a null pointer is a value already given back.
+  // The memory of a borrowed view may have gaps that others write to. A null pointer is a released value.
   if (!node.value.data || std::string_view(node.operation) == "borrowed") return false;
   const std::span<const S> values(node.value.data, node.shape.size());
   const std::uint64_t now = hash64(std::as_bytes(values));

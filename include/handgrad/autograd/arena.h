@@ -12,7 +12,7 @@ namespace detail {
 [[noreturn]] void refuse_alignment();
 }
 
-/// Memory for small, trivially destructible objects that all die together: reset() forgets them and keeps the memory.
+/// Memory for small, trivially destructible objects. reset() frees all of them at once and keeps the memory.
 class Arena {
  public:
   /// Throws RangeError for an alignment of 0.

@@ -18,9 +18,9 @@ namespace detail {
 [[noreturn]] void refuse_node(int id, std::size_t count);
 }
 
-/// Which part of which node an operation read.
+/// An operand of an operation: a node, and the part of its value that was read.
 struct NodePart {
-  int id = -1;  ///< -1: nothing.
+  int id = -1;  ///< -1: no operand.
   bool takes_gradient = false;
   Index offset = 0;
   Shape shape;
@@ -35,7 +35,7 @@ struct Node {
   typename Pool<S>::Block value, gradient;  // capacity 0: memory that the graph does not own
   bool needs_gradient = false;
   bool kept = false;
-  bool may_hold_minus_infinity = false;  // on purpose: scores that a softmax is to ignore
+  bool may_hold_minus_infinity = false;  // intended: masked scores before a softmax
   int handles = 0;                       // Vars of this node
   int readers = 0;                       // nodes whose backward pass reads this value
   std::span<const NodePart> inputs;
@@ -51,8 +51,8 @@ struct Node {
 template <class S>
 class Graph;
 
-/// Is called for every operation of a tape, right after it has run: for traces and statistics. It must not keep
-/// pointers to the values that it reads.
+/// Receives every operation of a tape, directly after its forward or backward pass, for traces and statistics.
+/// Observers must not keep pointers to the values that they read.
 template <class S>
 class GraphObserver {
  public:
@@ -63,8 +63,8 @@ class GraphObserver {
   virtual void after_backward(Graph<S>&, int /*id*/) {}
 };
 
-/// The list of nodes that a Tape and its Vars share, their memory, and the walk backward. It knows order and storage, no
-/// calculus. It lives as long as the tape or a handle does.
+/// The nodes of a Tape and its Vars, their memory, and the backward pass over them. It knows order and storage, but no
+/// calculus. The tape and every handle share its ownership.
 template <class S>
 class Graph : public std::enable_shared_from_this<Graph<S>> {
  public:
@@ -82,7 +82,7 @@ class Graph : public std::enable_shared_from_this<Graph<S>> {
   View<S> gradient_of(const NodePart& part);
   View<S> gradient_of(Node<S>& node);
   View<const S> value_of(const NodePart& part) { return {value(part.id) + part.offset, part.shape, part.strides}; }
-  /// The options with which the operation of a node was called, if it recorded options of type T; else null.
+  /// The options that the operation of a node was called with, if it recorded options of type T; else null.
   template <class T>
   const T* attribute(int id) {
     const Node<S>& n = node(id);
@@ -118,7 +118,7 @@ class Graph : public std::enable_shared_from_this<Graph<S>> {
   Pool<S> pool_;
   Arena arena_;
   std::vector<Node<S>> nodes_;
-  std::vector<int> free_nodes_;  // places to use again; only while nothing is recorded
+  std::vector<int> free_nodes_;  // to be reused; only if recording is off
   std::vector<Scratch> scratch_;
   std::vector<std::string> scopes_{""};
   std::map<std::pair<int, std::string>, int, std::less<>> scope_ids_;
@@ -128,7 +128,7 @@ class Graph : public std::enable_shared_from_this<Graph<S>> {
   Index live_ = 0;
   bool recording_;
   bool consumed_ = false;
-  bool closed_ = false;  // its tape is gone
+  bool closed_ = false;  // the tape has been destroyed
 };
 
 }  // namespace handgrad

@@ -6,20 +6,20 @@
 
 #include "handgrad/autograd/graph.h"
 
-// How an operation puts itself on a tape:
+// How an operation is recorded on a tape:
 //
-//   Output y = output("softmax", x.shape(), x);                 a node, its memory, its inputs
+//   Output y = output("softmax", x.shape(), x);                 makes a node with its inputs
 //   softmax_forward<S>(x.rows(), y.rows());
 //   return y.saves(y.var()).on_backward([](const auto& saved, auto dy, auto dx) {
-//     const auto& [y_saved] = saved;                                  exactly what saves() named
-//     softmax_backward<S>(y_saved.rows(), dy.rows(), dx.rows());      an input without gradient gives an empty view
+//     const auto& [y_saved] = saved;                                  the arguments of saves()
+//     softmax_backward<S>(y_saved.rows(), dy.rows(), dx.rows());      empty view: no gradient needed
 //   });
 //
-// The closure is generic, so that for complex scalars, which are never recorded, no backward code is compiled.
+// The closure is generic, so that no backward code is compiled for complex scalars, which are never recorded.
 
 namespace handgrad {
 
-/// Memory from the tape's pool that lives until the node's backward pass has run: row statistics, for example.
+/// Memory of the tape's pool that is held until the backward pass of the node, for example for row statistics.
 template <class S>
 struct Scratch {
   S* data = nullptr;
@@ -31,7 +31,7 @@ struct Scratch {
 
 namespace detail {
 
-// Stores one argument of saves(); load() returns what the closure receives for it.
+// One argument of saves(); load() returns the value that the closure receives.
 template <class S, class T>
 struct Saved {
   T value;
@@ -52,7 +52,7 @@ struct Saved<S, Var<S>> {
 template <class S, std::size_t N, class... Ts>
 class Saver;
 
-/// A node that is being made. The forward pass writes its memory; saves(...).on_backward(...) completes it.
+/// A node under construction. The forward pass writes its memory; saves(...).on_backward(...) completes it.
 template <class S, std::size_t N>
 class Output {
  public:
@@ -64,7 +64,7 @@ class Output {
   Rows<S> rows() const { return view().rows(y_.graph().node(y_.id()).operation); }
   Heads<S> heads() const { return view().heads(); }
   Scratch<S> scratch(Index size) const { return {y_.graph().scratch(y_.id(), size), size}; }
-  /// A copy of values that backward needs and that may not live as long (tokens, positions).
+  /// A copy of caller-owned values (tokens, positions) that the backward pass reads.
   template <class T>
   std::span<const T> copy(std::span<const T> values) const {
     return y_.graph().recording() ? std::span<const T>(y_.graph().arena().copy(values)) : values;
@@ -78,7 +78,7 @@ class Output {
     node.attribute = y_.graph().arena().make(options);
     node.attribute_type = &typeid(T);
   }
-  /// Declares that elements may be -infinity on purpose, as scores are that a softmax is to ignore.
+  /// Declares that elements may be -infinity by design, as masked scores before a softmax.
   void may_hold_minus_infinity() const { y_.graph().node(y_.id()).may_hold_minus_infinity = true; }
 
   template <class... Ts>
@@ -143,8 +143,8 @@ namespace detail {
 [[noreturn]] void refuse_no_input(const char* operation);
 }
 
-/// A new node for `operation` with these inputs; an absent optional input is a default Var. Throws Error for a handle
-/// from before reset(), or if the inputs belong to different tapes.
+/// A new node for `operation` with these inputs; an absent optional input is an empty Var. Throws Error for a Var from
+/// before reset(), or if the inputs belong to different tapes.
 template <class S, class... Inputs>
 Output<S, 1 + sizeof...(Inputs)> output(const char* operation, const Shape& shape, const Var<S>& first,
                                         const Inputs&... others) {

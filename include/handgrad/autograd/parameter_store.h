@@ -10,13 +10,13 @@
 
 namespace handgrad {
 
-/// The part that a parameter plays in a model: initialisation, weight decay and the count of product elements read it.
+/// The role of a parameter in a model. Initialisation, weight decay and the count of product elements depend on it.
 enum class ParameterRole {
-  table,            ///< Rows that an index selects: token and position embeddings.
+  table,            ///< Rows selected by index: token and position embeddings.
   matrix,           ///< The weight of a projection.
   residual_matrix,  ///< The weight of a projection whose result is added to the residual stream.
-  gain,             ///< The factor of a normalisation; 1 at first.
-  bias,             ///< Added to a result; 0 at first.
+  gain,             ///< The factor of a normalisation, initially 1.
+  bias,             ///< The offset of a projection or normalisation, initially 0.
 };
 
 /// One named slice of a store.
@@ -42,39 +42,38 @@ namespace detail {
 template <class S>
 class Tape;
 
-/// All parameters of a model in one buffer, all gradients in another of the same layout, so that an optimiser, a norm
-/// or a checkpoint is one pass over flat memory. Slices are aligned to 64 bytes; the gaps between them stay 0.
+/// The parameters of a model in one buffer, and their gradients in another of the same layout, so that an optimiser, a
+/// norm or a checkpoint is one pass over flat memory. Slices are aligned to 64 bytes; the gaps between them stay 0.
 template <class S>
 class ParameterStore {
  public:
   ParameterStore() = default;
-  /// A store that was moved from has no parameters and no memory.
+  /// A moved-from store has no parameters and no memory.
   ParameterStore(ParameterStore&& other) noexcept { *this = std::move(other); }
   ParameterStore& operator=(ParameterStore&& other) noexcept;
 
-  /// Declares a parameter. Throws Error after allocate() and for a name that is taken, ShapeError for a table or a
-  /// matrix of fewer than two axes.
+  /// Declares a parameter. Throws Error after allocate() and for a name in use, ShapeError for a table or a matrix with
+  /// fewer than two axes.
   ParameterId add(std::string name, const Shape& shape, ParameterRole role);
-  /// The same for a matrix if the shape has two axes or more, else for a bias.
+  /// Declares a matrix if the shape has two axes or more, else a bias.
   ParameterId add(std::string name, const Shape& shape) {
     return add(std::move(name), shape, shape.rank() >= 2 ? ParameterRole::matrix : ParameterRole::bias);
   }
-  /// Makes the values, all 0. Throws Error for a second call, ResourceError.
+  /// Allocates the values, all 0. Throws Error for a second call, ResourceError.
   void allocate();
-  /// Makes the gradients, all 0, unless they exist. Parameters of a store without gradients are constants. Throws Error
+  /// Allocates the gradients, all 0, unless they exist. Without gradients the parameters are constants. Throws Error
   /// before allocate().
   void allocate_gradients();
   bool allocated() const { return allocated_; }
   bool has_gradients() const { return gradients_.size() > 0; }
   void zero_gradients();
 
-  /// Gives a parameter that is used twice (a tied embedding) a second gradient, for one of its uses. Each use is then
-  /// summed in an order of its own, which does not depend on the number of micro-batches. Throws RangeError for an
-  /// unknown id.
+  /// Allocates a second gradient for a parameter that is used twice (a tied embedding). Each use then has a sum of its
+  /// own, whose order does not depend on the number of micro-batches. Throws RangeError for an unknown id.
   void add_second_gradient(ParameterId id);
-  /// The second gradient of this parameter; null if it has none.
+  /// The second gradient of a parameter; null if it has none.
   S* second_gradient(ParameterId id) const { return id == second_id_ ? second_.data() : nullptr; }
-  /// Adds the second gradient to the first and sets it to 0. Call it once after the last backward pass of an update.
+  /// Adds the second gradient to the first and sets it to 0. Call it once per update, after the last backward pass.
   void finish_gradients();
   /// Throws Error if a backward pass has used the second gradient since the last finish_gradients().
   void require_finished() const {
@@ -94,16 +93,17 @@ class ParameterStore {
   /// Elements of the flat buffers, gaps included.
   Index flat_size() const { return flat_size_; }
 
-  /// The flat buffers; null before allocate() and without gradients. Asking for values to write makes graphs that have
-  /// read them refuse their backward pass.
+  /// The flat buffers; null before allocate() and without gradients. A call of mutable_values() invalidates the graphs
+  /// that have read values: their backward pass throws Error.
   S* mutable_values() { return ++version_, values_.data(); }
   const S* values() const { return values_.data(); }
-  /// Backward passes write gradients through a store that is otherwise const.
+  /// Backward passes write gradients through a const store.
   S* gradients() const { return gradients_.data(); }
-  /// Counts calls of mutable_values().
+  /// The number of calls of mutable_values().
   const Index& version() const { return version_; }
 
-  /// Views of one parameter. Throw Error for one of another store, before allocate() and without gradients.
+  /// Views of one parameter. They throw Error for a parameter of another store, before allocate() and without
+  /// gradients.
   View<const S> value(const Parameter& p) const {
     require_own(p, values_.size());
     return {values() + p.offset, p.shape, contiguous_strides(p.shape)};
@@ -121,7 +121,7 @@ class ParameterStore {
 
   std::vector<Parameter> parameters_;
   Buffer<S> values_;
-  mutable Buffer<S> gradients_, second_;  // a const model is trained by the tapes that read it
+  mutable Buffer<S> gradients_, second_;  // mutable: see gradients()
   mutable bool unfinished_ = false;
   ParameterId second_id_ = -1;
   Index flat_size_ = 0;

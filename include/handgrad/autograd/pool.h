@@ -6,8 +6,8 @@
 
 namespace handgrad {
 
-/// Memory of a tape: blocks that are handed out, given back and handed out again, so that a step after the first
-/// allocates nothing. A request takes the smallest free block that is large enough and not more than a quarter larger.
+/// The memory of a tape. Released blocks are reused, so that a step after the first allocates nothing. A request takes
+/// the smallest free block that is large enough and at most a quarter larger.
 template <class S>
 class Pool {
  public:
@@ -18,10 +18,10 @@ class Pool {
 
   /// Uninitialised memory for `size` elements. Throws ResourceError.
   Block acquire(Index size);
-  /// Takes back what acquire() gave. Throws Error for an empty block.
+  /// Releases a block of acquire(). Throws Error for an empty block.
   void release(Block block);
 
-  /// With poison, acquire() fills what it gives with NaN, and release() what it takes back.
+  /// With poison, acquire() and release() fill the block with NaN.
   void set_poison(bool poison) { poison_ = poison; }
 
   /// Bytes owned, in use or free.

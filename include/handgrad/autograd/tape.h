@@ -11,9 +11,9 @@
 
 namespace handgrad {
 
-/// The ordered list of what was done to values, and the memory they live in. backward() walks it once, last to first.
-/// With recording off the same forward code keeps nothing. One tape belongs to one thread; Tape<complex> never records.
-/// Every call on a tape that has been moved from throws Error.
+/// Records operations in order, and owns the memory of their values. backward() visits them once, from last to first.
+/// With recording off, the same forward code keeps nothing. A tape must be used by one thread; Tape<complex> never
+/// records. Every call on a moved-from tape throws Error.
 template <class S>
 class Tape {
  public:
@@ -27,30 +27,29 @@ class Tape {
 
   bool recording() const { return graph().recording_; }
 
-  /// A value without gradient: a copy of `x`. Throws ShapeError for a tensor that holds nothing.
+  /// A value without gradient: a copy of `x`. Throws ShapeError for an empty tensor.
   Var<S> constant(const Tensor<S>& x);
   /// A value with a gradient: a copy of `x`.
   Var<S> variable(const Tensor<S>& x);
-  /// A value without gradient in memory of the caller's, which must stay as it is until reset(). Throws Error for a
-  /// view without memory.
+  /// A value without gradient, in memory of the caller, which must not change until reset(). Throws Error for an empty
+  /// view.
   Var<S> borrow(View<const S> x);
-  /// A parameter; its gradient is added to the store's, if the store has gradients. Throws RangeError for an unknown
-  /// id, Error before the store's allocate().
+  /// A parameter. Its gradient is added to the gradient in the store, if there is one. Throws RangeError for an unknown
+  /// id, Error before allocate() of the store.
   Var<S> parameter(const ParameterStore<S>& store, ParameterId id);
-  /// The same for the second use of a parameter: its gradient is added to the store's second one, if there is one for
-  /// this parameter.
+  /// The second use of a parameter: its gradient is added to the second gradient in the store, if there is one.
   Var<S> parameter_second_use(const ParameterStore<S>& store, ParameterId id);
 
-  /// Adds to the gradient of everything that y, a single element, depends on. Throws ShapeError if y has more elements,
-  /// Error for a second call before reset(), or if parameters were changed since they were read.
+  /// Adds the gradient of y, a single element, to the gradients of all values that y depends on. Throws ShapeError if y
+  /// has more elements, Error for a second call before reset(), or if parameters have changed since they were read.
   void backward(const Var<S>& y);
-  /// The same for a y of any shape: the gradient of <y, seed>. `seed` is dense and has the shape of y.
+  /// The same for a y of any shape: the gradient of <y, seed>. `seed` has the shape of y.
   void backward(const Var<S>& y, const Tensor<S>& seed);
 
-  /// Forgets everything and keeps the memory. Handles from before throw when they are used.
+  /// Removes all nodes and keeps the memory. Every later use of a Var from before throws Error.
   void reset() { graph().reset(); }
 
-  /// Names what is done while it lives: nested names are joined by '/'.
+  /// Names the operations until the end of the scope. Nested names are joined by '/'.
   class Scope {
    public:
     Scope(Tape& tape, std::string_view name) : graph_(&tape.graph()), before_(graph_->scope_) {
@@ -65,13 +64,13 @@ class Tape {
     int before_;
   };
 
-  /// Borrowed; told of every operation until unobserve().
+  /// Passes every operation to the observer, which is not owned, until unobserve().
   void observe(GraphObserver<S>& observer) { graph().observers_.push_back(&observer); }
   void unobserve(GraphObserver<S>& observer) noexcept {
     if (graph_) std::erase(graph_->observers_, &observer);
   }
 
-  /// Observes for as long as it lives.
+  /// Observes until the end of the scope.
   class Watch {
    public:
     Watch(Tape& tape, GraphObserver<S>& observer) : tape_(tape), observer_(observer) { tape_.observe(observer_); }
@@ -84,20 +83,20 @@ class Tape {
     GraphObserver<S>& observer_;
   };
 
-  /// From now on memory is filled with NaN before it is handed out and when it is given back: reads of what was never
-  /// written, and reads through views after reset(), show as NaN.
+  /// From now on memory is filled with NaN when it is acquired and when it is released. Reads of memory that was not
+  /// written, and reads through views after reset(), then give NaN.
   void poison_memory() { graph().pool_.set_poison(true); }
 
-  /// Nodes since reset(), and those of them whose value is held.
+  /// Nodes since reset(), and the number of them whose value is held.
   Index nodes() const { return std::ssize(graph().nodes_); }
   Index live_nodes() const { return graph().live_; }
   /// Bytes of the tape's pool.
   Index pool_bytes() const { return graph().pool_.bytes(); }
-  /// Operation and scope of a value's node, for reports.
+  /// Operation and scope of the node of a value, for reports.
   std::string describe(const Var<S>& x) const;
 
  private:
-  // Throws Error for a tape that has been moved from.
+  // Throws Error for a moved-from tape.
   Graph<S>& graph() const;
 
   std::shared_ptr<Graph<S>> graph_;

@@ -12,7 +12,7 @@ class Tape;
 template <class S>
 class Graph;
 
-/// Keeps one node of a graph, and the graph itself, for as long as a copy exists.
+/// Shared ownership of a graph and of one node in it.
 template <class S>
 class NodeHandle {
  public:
@@ -24,7 +24,7 @@ class NodeHandle {
   ~NodeHandle();
 
   explicit operator bool() const { return graph_ != nullptr; }
-  /// Throws Error for an empty handle, for one from before reset(), and for one whose tape is gone.
+  /// Throws Error for an empty handle, for one from before reset(), and for one whose tape was destroyed.
   Graph<S>& graph() const;
   int id() const { return id_; }
 
@@ -34,10 +34,10 @@ class NodeHandle {
   Index generation_ = 0;
 };
 
-/// A value on a tape, or a part of one: a node and a view of its elements. It owns no memory; the value stays for as
-/// long as a handle exists. Copies are cheap. Heads and slices are Vars of the same node and copy nothing.
+/// A value on a tape, or a part of it: a handle of a node and a view of its elements. The value is held as long as a
+/// handle exists. Copies are cheap; heads and slices are Vars of the same node and copy no elements.
 ///
-/// A Var from before Tape::reset() throws Error when it is used; a Var may outlive its tape.
+/// Every use of a Var from before Tape::reset() throws Error. A Var may outlive its tape.
 template <class S>
 class Var {
  public:
@@ -49,13 +49,14 @@ class Var {
   Index size() const { return shape_.size(); }
 
   View<const S> view() const;
-  /// As a matrix of rows. Throws ShapeError, which begins with `operation`, if the view cannot be read so.
+  /// The value as a matrix of rows. Throws ShapeError, which names `operation`, if the memory does not have this
+  /// layout.
   Rows<const S> rows(const char* operation = "value") const { return view().rows(operation); }
   Heads<const S> heads(const char* operation = "value") const { return view().heads(operation); }
-  /// The only element. Throws ShapeError unless there is exactly one.
+  /// The value of a single element. Throws ShapeError if there are more.
   S item() const;
 
-  /// Elements [begin, begin + count) of an axis. Throws RangeError for elements outside of the axis.
+  /// Elements [begin, begin + count) of an axis. Throws RangeError for elements outside the axis.
   Var slice(int axis, Index begin, Index count) const;
   /// An axis of n x w elements read as two axes (n, w). Throws ShapeError if the extent differs.
   Var split_axis(int axis, Index n, Index w) const;
@@ -63,14 +64,14 @@ class Var {
   Var split_last(Index parts) const;
   /// The same elements in row-major order under another shape. Throws ShapeError if the view is not contiguous.
   Var reshape(const Shape& shape) const;
-  /// Two axes exchanged, without moving an element.
+  /// Two axes exchanged; no element is moved.
   Var transpose(int axis, int other) const;
-  /// The same value, through which no gradient flows.
+  /// The same value as a constant: no gradient is propagated through it.
   Var detach() const;
   /// Keeps the value and the gradient of the whole node until reset().
   Var keep() const;
 
-  /// The gradient of this part: of a leaf, or of a node marked keep(), after backward(). Throws Error if there is none.
+  /// The gradient of a leaf, or of a node marked by keep(), after backward(). Throws Error if there is none.
   View<const S> gradient() const;
 
   Graph<S>& graph() const { return node_.graph(); }

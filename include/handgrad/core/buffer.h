@@ -8,20 +8,20 @@
 
 namespace handgrad {
 
-/// Memory aligned to 64 bytes; large blocks ask for huge pages. Throws ResourceError with the amount.
-/// `count` elements of `element_bytes` each; the product is checked.
+/// Memory for `count` elements of `element_bytes` each, aligned to 64 bytes; large blocks request huge pages. Throws
+/// ResourceError, with the number of bytes, if it cannot be allocated or the product overflows.
 void* allocate_aligned(Index count, std::size_t element_bytes);
 void free_aligned(void* memory) noexcept;
 
-/// Number of blocks that allocate_aligned has handed out in this thread since it began: for tests of "no allocation".
+/// Number of calls of allocate_aligned in this thread so far. Tests use it to prove that a step allocates nothing.
 Index allocations_of_this_thread();
 
 struct FreeAligned {
   void operator()(void* memory) const noexcept { free_aligned(memory); }
 };
 
-/// An uninitialised, aligned array that it owns. Empty when it is made without a size or has been moved from. Elements
-/// are not checked. Throws ResourceError for a negative size.
+/// An owning, aligned, uninitialised array. It is empty if it was constructed without a size or moved from. Access to
+/// elements is not checked. Throws ResourceError for a negative size.
 template <class T>
 class Buffer {
  public:

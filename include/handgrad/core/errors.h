@@ -6,13 +6,13 @@
 
 namespace handgrad {
 
-/// Base of everything that the library throws: what was being done, the rule, the values received.
+/// Base of all errors that the library throws. The message has the operation, the rule and the values received.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Shapes that do not fit together, or that an operation does not take.
+/// Shapes that do not match, or that an operation does not accept.
 class ShapeError : public Error {
  public:
   using Error::Error;
@@ -24,7 +24,7 @@ class RangeError : public Error {
   using Error::Error;
 };
 
-/// A configuration that is malformed, incomplete or contradicts itself or the run it meets.
+/// A configuration that is malformed or incomplete, or that contradicts itself or the run that it is used with.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -36,19 +36,19 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// A checkpoint that is missing, damaged, foreign, or does not fit.
+/// A checkpoint that is missing, damaged, of another program, or of another model.
 class CheckpointError : public Error {
  public:
   using Error::Error;
 };
 
-/// A NaN or an infinity where a finite number belongs.
+/// A NaN or an infinity where only finite numbers are valid.
 class NonFiniteError : public Error {
  public:
   using Error::Error;
 };
 
-/// Memory that cannot be had; `bytes` is the amount asked for.
+/// Memory that could not be allocated; `bytes` is the requested amount.
 class ResourceError : public Error {
  public:
   ResourceError(const std::string& what, std::uint64_t bytes) : Error(what), bytes_(bytes) {}

@@ -28,40 +28,42 @@ struct Operand {
 /// Does a product replace its output, or is it added to the output?
 enum class Store : bool { assign, add };
 
-/// c = scale a b (+ c), by the calling thread alone. One call is one order of summation: equal shapes and values give
-/// equal bits. Memory of `c` must not overlap that of `a` and `b`.
+/// c = scale a b (+ c), computed by the calling thread alone. The order of summation depends on the shapes only. Memory
+/// of `c` must not overlap that of `a` and `b`.
 template <class S>
 void multiply(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c);
 
-/// How a large product is cut. Tiles depend on shapes alone, so bits do not depend on the number of threads.
+/// How a large product is split into tiles. Tiles depend on shapes alone, so bits do not depend on the number of
+/// threads.
 struct ProductTiles {
   Index rows = 128;  ///< Rows of the output in a tile.
   Index cols = 384;  ///< Columns of the output in a tile.
   Index block = 0;   ///< Row tiles do not cross multiples of this (rows of a block of sequences); 0: no such limit.
-  Index inner = 0;   ///< The inner dimension is cut at multiples of this, summed in order; 0: not cut.
+  Index inner = 0;   ///< The inner dimension is split at multiples of this; the parts are added in order. 0: not split.
 };
 
 /// c = scale a b (+ c), tile by tile, in parallel.
 template <class S>
 void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c, const ProductTiles& tiles);
 
-/// Rows of a block of whole sequences: the unit in which gradients are summed, so that splitting a batch at multiples
-/// of it changes no bit. A block is ceil(256 / time) sequences of `time` rows each. Throws RangeError for time below 1.
+/// Rows of a block of whole sequences. Gradients are summed per block, so that splitting a batch between blocks changes
+/// no bit. A block is ceil(256 / time) sequences of `time` rows each. Throws RangeError for time below 1.
 Index block_rows(Index time);
 
-/// Raised by every change of this program that changes the bits of training.
+/// Increased with every version of this program that changes the bits of training.
 inline constexpr int numerics_version = 2;
 
-/// What decides the bits of training beside config, seed and data: threads and the split of a batch do not.
+/// What the bits of training depend on besides config, seed and data. The number of threads and the split of a batch
+/// change no bit.
 struct Numerics {
   int version = numerics_version;
   std::string gemm;          ///< gemm_kernel_name()
-  std::string instructions;  ///< The set that it uses on this machine, "AVX2"; empty in files that do not say.
+  std::string instructions;  ///< The instruction set in use, for example "AVX2"; empty if a file does not state it.
   bool operator==(const Numerics&) const = default;
 };
 Numerics this_numerics();
 
-/// What multiplies float matrices, for example "oneDNN 2.6.3"; `multiply` of other scalars is Eigen's.
+/// The library that multiplies float matrices, for example "oneDNN 2.6.3". Other scalars are multiplied by Eigen.
 const char* gemm_kernel_name();
 
 }  // namespace handgrad

@@ -4,8 +4,9 @@
 
 namespace handgrad {
 
-/// Bytes that this process may still take, about: what the machine has free (swap included), less where a control group
-/// or a limit of the process (RLIMIT_AS, RLIMIT_DATA) allows less. The largest Index where nothing is known.
+/// An estimate of the bytes that this process can still allocate: the smallest of the free memory of the machine (swap
+/// included), the limits of its control groups, and its own limits (RLIMIT_AS, RLIMIT_DATA). The largest Index if none
+/// is known.
 Index available_memory_bytes();
 
 }  // namespace handgrad

@@ -13,12 +13,12 @@ void run_tiles(Index tiles, TileBody body, void* context);
 [[noreturn]] void refuse_tile(Index tile);
 }  // namespace detail
 
-/// Calls body(0) .. body(tiles - 1), each once, on the threads of the caller's team. Which thread takes a tile, and
-/// when, is open: a tile must write nothing that another one touches, and results may depend on the tile alone.
-/// Inside, every thread rounds to nearest and flushes denormals to zero; its own setting is restored at the end. While
-/// a thread multiplies matrices, asynchronous signals are blocked on it; its mask is restored at the end. The first
-/// exception of a tile is thrown again here. Inside a tile, and in a forked child of a process with several threads, it
-/// runs serially.
+/// Calls body(0) .. body(tiles - 1), each once, on several threads. The assignment of tiles to threads is not
+/// specified: a tile must not write memory that another tile accesses, and its result may depend on the tile only.
+///
+/// During the call every thread rounds to nearest and flushes denormals to zero, and asynchronous signals are blocked
+/// on a thread while it multiplies matrices. Rounding mode and signal mask are restored at the end. Rethrows the first
+/// exception of a tile. Runs serially inside a tile, and in a forked child of a process with several threads.
 template <class F>
 void parallel_tiles(Index tiles, F&& body) {
   using Body = std::remove_reference_t<F>;
@@ -27,7 +27,8 @@ void parallel_tiles(Index tiles, F&& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-/// Tiles of `tile` elements over [0, size), the last one shorter: body(begin, end). Throws RangeError for a tile below 1.
+/// Calls body(begin, end) for tiles of `tile` elements that cover [0, size); the last one may be shorter. Throws
+/// RangeError for a tile below 1.
 template <class F>
 void parallel_ranges(Index size, Index tile, F&& body) {
   if (tile < 1) detail::refuse_tile(tile);
@@ -37,18 +38,19 @@ void parallel_ranges(Index size, Index tile, F&& body) {
   });
 }
 
-/// Elements in a tile of an elementwise pass: large enough to hide the cost of a team, small enough to share.
+/// Elements per tile of an elementwise pass: large enough to amortise the start of a parallel region, small enough to
+/// balance threads.
 inline constexpr Index elementwise_tile = 16384;
 
-/// How many threads the calling thread's tiles run on.
+/// The number of threads for tiles that the calling thread starts.
 int thread_count();
 /// Cores that this process may use.
 int available_cores();
 /// Lets the calling thread run on the cores of all OpenMP places. With OMP_PROC_BIND the first thread is bound to one
-/// place when the program is loaded, and a program started in its stead would see that place only.
+/// place when the program is loaded; after exec() the new program would be limited to that place.
 void release_places();
 
-/// Sets the calling thread's number of threads for as long as it lives. Results do not depend on it.
+/// Sets the number of threads of the calling thread, until the end of the scope. Results do not depend on it.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);

@@ -25,11 +25,11 @@ namespace detail {
 [[noreturn]] void refuse_empty_range();
 }
 
-/// What a random number is for: numbers of different streams have nothing to do with each other.
+/// The purpose of a random number. Different streams are independent of each other.
 enum class Stream : std::uint32_t { initial_weights = 1, dropout, data_order, sampling, audit, benchmark };
 
-/// Random numbers as a function of (seed, stream, substream, counter): asking twice gives the same answer, in any order
-/// and from any thread. `substream` tells apart users of one stream (a parameter, a dropout site).
+/// Random numbers as a function of (seed, stream, substream, counter), without state: the same arguments give the same
+/// number, in any order and on any thread. `substream` separates the users of one stream (a parameter, a dropout site).
 class Random {
  public:
   Random(std::uint64_t seed, Stream stream, std::uint32_t substream = 0)

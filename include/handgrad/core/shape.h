@@ -26,7 +26,7 @@ class Shape {
 
   /// Extent of an axis; negative axes count from the last, -1. Throws ShapeError outside the rank.
   Index operator[](int axis) const { return extents_[axis_index(axis)]; }
-  /// The same axis counted from 0.
+  /// The axis counted from 0. Throws ShapeError outside the rank.
   int axis_index(int axis) const;
 
   std::span<const Index> extents() const { return {extents_.data(), static_cast<std::size_t>(rank_)}; }
@@ -46,11 +46,11 @@ class Shape {
   int rank_ = 0;
 };
 
-/// a * b; throws RangeError, naming `what`, if the product does not fit in 63 bits. For counts, which are not negative.
+/// a * b, for counts of 0 and more. Throws RangeError, which names `what`, if the product does not fit in 63 bits.
 Index checked_product(Index a, Index b, const char* what);
 
-/// The shape that two operands take together: axes are matched from the last, extents must be equal or 1.
-/// Throws ShapeError, naming `operation`.
+/// The common shape of two operands: axes are matched from the last, extents must be equal or 1. Throws ShapeError,
+/// which names `operation`.
 Shape broadcast_shape(const Shape& a, const Shape& b, const char* operation);
 
 }  // namespace handgrad

@@ -14,8 +14,8 @@ namespace detail {
 [[noreturn]] void refuse_element(Index i, Index size);
 }  // namespace detail
 
-/// A dense, row-major array that owns its memory. Moves; a copy is asked for by name. One that is default-made or moved
-/// from holds nothing: its views throw ShapeError. Views borrow, so none is taken of a temporary.
+/// An owning, contiguous, row-major array. It can be moved; copy() makes a copy. One that was default-constructed or
+/// moved from is empty, and its views throw ShapeError. Views are non-owning and cannot be taken of a temporary.
 template <class S>
 class Tensor {
  public:

@@ -8,7 +8,7 @@
 
 namespace handgrad {
 
-/// A non-owning matrix: `rows` rows of `cols` adjacent elements; rows begin `stride` elements apart.
+/// A non-owning matrix: `rows` rows of `cols` adjacent elements, whose starts are `stride` elements apart.
 template <class T>
 struct Rows {
   T* data = nullptr;
@@ -34,7 +34,7 @@ struct Heads {
   Index batch_stride = 0, time_stride = 0, head_stride = 0;
 
   T* at(Index b, Index t, Index h) const { return data + b * batch_stride + t * time_stride + h * head_stride; }
-  /// All times of one head of one sequence.
+  /// One head of one sequence: a row for each time.
   Rows<T> head(Index b, Index h) const { return {at(b, 0, h), time, width, time_stride}; }
   explicit operator bool() const { return data != nullptr; }
   operator Heads<const T>() const requires(!std::is_const_v<T>) {
@@ -48,7 +48,7 @@ using Strides = std::array<Index, Shape::max_rank>;
 Strides contiguous_strides(const Shape& shape);
 
 /// A non-owning array of any rank, valid as long as its owner holds the memory. A view of a tape's value is valid until
-/// Tape::reset(). Nothing checks that, but Tape::poison_memory() turns later reads into NaN.
+/// Tape::reset(). This is not checked; with Tape::poison_memory() a later read gives NaN.
 template <class T>
 struct View {
   T* data = nullptr;
@@ -61,12 +61,13 @@ struct View {
   /// Rank 1 or more: the last axis as columns, all others as rows. Throws ShapeError, which names `operation`, if the
   /// memory does not have this layout.
   Rows<T> rows(const char* operation = "view") const;
-  /// Rank 4: (batch, time, head, width). Throws ShapeError, which names `operation`, for another rank and if the elements
-  /// of the last axis are not adjacent.
+  /// Rank 4: (batch, time, head, width). Throws ShapeError, which names `operation`, for another rank and if the
+  /// elements of the last axis are not adjacent.
   Heads<T> heads(const char* operation = "view") const;
   /// True if the elements are adjacent, in row-major order.
   bool is_contiguous() const;
-  /// All elements of a contiguous view; none of an empty one. Throws ShapeError, naming `operation`, for others.
+  /// The elements of a contiguous view, or of an empty one (none). Throws ShapeError, which names `operation`, for
+  /// others.
   std::span<T> elements(const char* operation = "view") const;
 };
 

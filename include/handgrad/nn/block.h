@@ -10,7 +10,7 @@ namespace handgrad {
 /// A pre-norm transformer block: x = x + attention(norm(x)), then x = x + feed_forward(norm(x)).
 class Block {
  public:
-  /// Declares what its parts declare, below `name`. `config` is resolved.
+  /// Declares the parameters of its parts, below `name`. `config` is resolved.
   template <class S>
   Block(ParameterStore<S>& store, const std::string& name, const ModelConfig& config, Index layer);
 

@@ -13,27 +13,28 @@ namespace handgrad {
 struct TokenBatch {
   std::span<const TokenId> tokens;
   Index batch = 1;
-  PositionsRef positions;  ///< (T) or (B, T); empty: 0, 1, ..., after the tokens that the cache holds.
+  PositionsRef positions;  ///< (T) or (B, T); empty: 0, 1, ..., counted from the number of tokens in the cache.
 };
 
-/// A causal language model: embeddings, blocks, a final norm and a head; the GPT-2 shape and the Llama shape are
-/// configurations of it. A const model may serve many threads.
+/// A causal language model: embeddings, blocks, a final norm and a head. The GPT-2 and Llama architectures are
+/// configurations of it. Several threads may use one const model.
 template <class S>
 class CausalLm {
  public:
-  /// For a resolved config with a vocab_size. All parameters are 0 until initialise() or a checkpoint fills them.
-  /// Throws ConfigError for one that is not resolved or has no vocab_size.
+  /// `config` is resolved and has a vocab_size, else ConfigError is thrown. All parameters are 0 until initialise() or
+  /// Checkpoint::restore().
   explicit CausalLm(const ModelConfig& config) : CausalLm(config, true) {}
-  /// Number of parameters of such a model, which is not made. Throws as the constructor does.
+  /// The number of parameters of a model, without its memory. Throws the errors of the constructor.
   static Index count_parameters(const ModelConfig& config) { return CausalLm(config, false).store().scalar_count(); }
 
-  /// GPT-2's initialisation: normal of deviation 0.02, residual projections divided by sqrt(2 n_layers), norms 1,
-  /// biases 0; a function of the seed and the parameters' order. Source: Radford et al. 2019, section 2.3.
+  /// The initialisation of GPT-2: normal with standard deviation 0.02, residual projections divided by sqrt(2
+  /// n_layers), gains 1, biases 0. It depends on the seed and on the order of the parameters. Source: Radford et al.
+  /// 2019, section 2.3.
   void initialise(std::uint64_t seed);
 
-  /// The last block's output after the final norm: (B, T, C). Throws ShapeError, RangeError.
+  /// The output of the last block after the final norm: (B, T, C). Throws ShapeError, RangeError.
   Var<S> hidden(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
-  /// Scores of the next token: (B, T, V).
+  /// Logits of the next token: (B, T, V).
   Var<S> logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
   /// The same for the last token of each sequence only: (B, 1, V).
   Var<S> last_logits(Tape<S>& tape, const TokenBatch& batch, const ForwardOptions<S>& options = {}) const;
@@ -41,19 +42,20 @@ class CausalLm {
   Var<S> loss(Tape<S>& tape, const TokenBatch& batch, std::span<const TokenId> targets, LossOptions loss = {},
               const ForwardOptions<S>& options = {}) const;
 
-  /// Makes the store's gradients, all 0, and a second one for a tied embedding, whose two uses are summed apart.
+  /// Allocates the gradients of the store, all 0, and a second one for a tied embedding, whose two uses have separate
+  /// sums.
   void allocate_gradients();
-  /// Completes the gradients of an update, once its last backward pass is done: adds up the uses of a tied embedding.
+  /// Completes the gradients of an update: adds the two sums of a tied embedding. Call it after the last backward pass.
   void finish_gradients() { store_.finish_gradients(); }
 
   const ModelConfig& config() const { return config_; }
   ParameterStore<S>& store() { return store_; }
   const ParameterStore<S>& store() const { return store_; }
-  /// The token embedding, which is also the head if they are tied.
+  /// The token embedding; with tied embeddings it is also the head.
   ParameterId embedding_parameter() const { return embedding_; }
 
-  /// Elements of the matrices that enter products: the head once, tables never. A training step does 6 floating-point
-  /// operations per element and token.
+  /// The number of elements of all matrices that are used in products (the head counts once, tables do not). A training
+  /// step needs 6 floating-point operations per element and token.
   Index product_elements() const;
 
  private:

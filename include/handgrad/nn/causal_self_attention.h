@@ -9,16 +9,16 @@
 
 namespace handgrad {
 
-/// Multi-head self-attention: one matrix projects all of Q, K and V (rows: all Q heads, then K heads, then V heads);
-/// QK-norm, then RoPE, turn Q and K head by head; attention in the form that the config names; one matrix projects
-/// back.
+/// Multi-head self-attention: one matrix projects to Q, K and V (rows: all Q heads, then K heads, then V heads);
+/// QK-norm and RoPE are applied to each head of Q and K; then attention in the form of the config; one output
+/// projection.
 class CausalSelfAttention {
  public:
   /// Declares `name`/qkv, `name`/out and, with QK-norm, `name`/q_norm and `name`/k_norm. `config` is resolved.
   template <class S>
   CausalSelfAttention(ParameterStore<S>& store, const std::string& name, const ModelConfig& config, Index layer);
 
-  /// x and y: (B, T, C). `table` is used if the config's positions are RoPE's.
+  /// x and y: (B, T, C). `table` is used if the positions of the config are RoPE.
   template <class S>
   Var<S> forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const;
 

@@ -6,7 +6,7 @@
 
 namespace handgrad {
 
-/// Where a model drops activations. Each place has random numbers of its own.
+/// The places of dropout in a model. Each has random numbers of its own.
 enum class DropoutPlace : std::uint32_t { attention, attention_output, feed_forward_output };
 
 inline constexpr std::uint32_t embedding_dropout_site = 0;

@@ -8,12 +8,12 @@
 
 namespace handgrad {
 
-/// Keys and values of the tokens that a model has seen, a layer each, for one sequence. Memory for the whole context is
-/// taken once.
+/// Keys and values of the past tokens of one sequence, for every layer. The constructor allocates memory for the whole
+/// context.
 template <class S>
 class KvCache {
  public:
-  /// For a model of this (resolved) config. Throws ConfigError for one that is not resolved, ResourceError.
+  /// `config` is resolved, else ConfigError is thrown. Throws ResourceError.
   explicit KvCache(const ModelConfig& config);
 
   /// Tokens held in every layer.
@@ -23,13 +23,13 @@ class KvCache {
   void truncate(Index length);
   /// Call once after a forward pass has stored `tokens` tokens in every layer. Throws RangeError beyond capacity.
   void advance(Index tokens);
-  /// Throws ShapeError unless layers, key heads, head width and context are those of this (resolved) config.
+  /// Throws ShapeError unless layers, key heads, head width and context are those of this resolved config.
   void require_fit(const ModelConfig& config) const;
 
-  /// Stores the keys and values of new tokens, (1, T, H_kv, D), behind those held. Throws RangeError beyond capacity
-  /// and for an unknown layer, ShapeError for heads of another shape.
+  /// Appends the keys and values of new tokens, (1, T, H_kv, D). Throws RangeError beyond capacity and for an unknown
+  /// layer, ShapeError for heads of another shape.
   void store(Index layer, Heads<const S> keys, Heads<const S> values);
-  /// Views of the first `time` tokens of a layer. Throw RangeError for an unknown layer and a time that is not stored.
+  /// Views of the first `time` tokens of a layer. They throw RangeError for an unknown layer and if fewer are stored.
   View<const S> keys(Index layer, Index time) const { return view(keys_, layer, time); }
   View<const S> values(Index layer, Index time) const { return view(values_, layer, time); }
 

@@ -7,8 +7,8 @@
 
 namespace handgrad {
 
-/// RMS or layer normalisation of the last axis, with a learned weight (1 at first) and, for layer norms with biases, a
-/// learned bias.
+/// RMS or layer normalisation of the last axis, with a learned weight (initially 1) and, for layer normalisation with
+/// biases, a learned bias.
 class Norm {
  public:
   /// Declares `name`/weight, and `name`/bias if there is one.

@@ -17,18 +17,18 @@ namespace handgrad {
 struct BlockHealth {
   /// The largest score scale * q.k that a query sees, over all heads.
   double attention_logit_max = 0.0;
-  /// Mean over heads and queries of -sum p ln p, in nats, before dropout. It is 0 if every query reads one key only, and
-  /// the mean of ln 1 .. ln T if every query reads all visible keys alike.
+  /// Mean over heads and queries of -sum p ln p, in nats, before dropout. It is 0 if every query attends to one key,
+  /// and the mean of ln 1 .. ln T if every query attends equally to all visible keys.
   double attention_entropy = 0.0;
-  /// Share of feed-forward units, as the down projection reads them, that are within 1e-6 of zero at every token.
+  /// Share of feed-forward units, the inputs of the down projection, that are within 1e-6 of zero at every token.
   double dead_units = 0.0;
 };
 
-/// The health of one part of a model in one update: of a block, or of a tensor outside of the blocks.
+/// The health of one part of a model in one update. A part is a block, or a tensor outside the blocks.
 struct PartHealth {
-  std::string name;           ///< The beginning of its parameters' paths: "embedding", "blocks/0", "final_norm".
+  std::string name;           ///< The common start of its parameter names: "embedding", "blocks/0", "final_norm".
   double grad_norm = 0.0;     ///< L2 norm of its gradient, before clipping.
-  double update_ratio = 0.0;  ///< ||new - old|| / ||old|| of its weights; 0 if none has changed.
+  double update_ratio = 0.0;  ///< ||new - old|| / ||old|| of its weights; 0 if they are equal.
   std::optional<BlockHealth> block;
 };
 
@@ -46,8 +46,8 @@ struct ScoreStatistics {
   Index rows = 0;
 };
 
-/// Measures one update of a CausalLm. It observes the tape, which must record, while the gradients are made, and only
-/// reads. Figures are summed in double, in one order, whatever the number of threads and the split into micro-batches.
+/// Measures one update of a CausalLm. It observes the recording tape during the forward and backward passes, and
+/// changes nothing. Sums are in double, in an order that does not depend on threads or on the split into micro-batches.
 /// A NaN propagates to its figure.
 ///
 ///   HealthMonitor<float> monitor(store);
@@ -57,18 +57,18 @@ struct ScoreStatistics {
 template <class S>
 class HealthMonitor final : public GraphObserver<S> {
  public:
-  /// Copies the weights, to compare with them later. The store is borrowed. Throws ResourceError.
+  /// Copies the weights, for the update ratio. The store is not owned. Throws ResourceError.
   explicit HealthMonitor(const ParameterStore<S>& store);
   void after_forward(Graph<S>& graph, int id) override;
-  /// The health at the time of the call: of the store's present gradients and weights, and of all operations observed.
+  /// The health as of the call: from the current gradients and weights, and all observed operations.
   HealthReport report() const;
 
  private:
   struct Part {
     std::string name;
-    const S* down = nullptr;  // weights of the down projection; null outside of the blocks
+    const S* down = nullptr;  // weights of the down projection; null for other parts
     ScoreStatistics scores;
-    std::vector<unsigned char> alive;  // of each feed-forward unit: whether a value of it was not zero
+    std::vector<unsigned char> alive;  // per feed-forward unit: was one of its values not zero?
   };
   // Parameters are summed in tiles; a tile belongs to one parameter.
   struct Tile {

@@ -24,8 +24,8 @@ struct NonFiniteOrigin {
   std::string operation;  ///< "rms_norm"
   std::string scope;      ///< "blocks/3/attention"
   bool backward = false;
-  int input = 0;      ///< Of the backward pass: the input to which the gradient belongs.
-  Index element = 0;  ///< Of the result, or of that gradient, row-major.
+  int input = 0;      ///< In the backward pass: the input whose gradient it is.
+  Index element = 0;  ///< Index in the result or in that gradient, row-major.
   double value = 0.0;
   std::vector<WitnessTensor<S>> witnesses;
 
@@ -33,14 +33,14 @@ struct NonFiniteOrigin {
   std::string to_string() const;
 };
 
-/// Observes a tape until the first non-finite number appears, and records the operation and its operands. It is slow:
-/// it reads every element of every operation. -infinity is accepted where an operation declares it (Output).
+/// Observes a tape until the first non-finite number, and records the operation and its operands. It reads every
+/// element of every operation, which is slow. It accepts -infinity where an operation declares it (Output).
 template <class S>
 class NonFiniteTracer final : public GraphObserver<S> {
  public:
   void after_forward(Graph<S>& graph, int id) override;
   void after_backward(Graph<S>& graph, int id) override;
-  /// Null as long as every number was finite.
+  /// Null if every number so far was finite.
   std::shared_ptr<const NonFiniteOrigin<S>> origin() const { return origin_; }
 
  private:

@@ -7,7 +7,8 @@ namespace handgrad {
 /// Sum of two values, broadcast.
 ///
 ///   forward    y = a + b
-///   backward   da += dy,  db += dy;  an operand that was broadcast gets the sum over the axes it was repeated along
+///   backward   da += dy,  db += dy;  an operand that was broadcast gets the sum over the axes along which it
+///              was repeated
 ///
 /// Shapes   a, b: any, axes matched from the last, extents equal or 1; y: the larger of each.
 /// Saves    nothing.

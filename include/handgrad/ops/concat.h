@@ -4,12 +4,12 @@
 
 namespace handgrad {
 
-/// Two values one after the other along an axis. The opposite, a slice, is a view: Var::slice.
+/// Concatenation of two values along an axis. Its inverse, Var::slice, is a view.
 ///
 ///   forward    y = [a, b]
 ///   backward   da += the first part of dy,  db += the rest
 ///
-/// Shapes   a, b: equal but for the extent of `axis`; y: the sum of both there.
+/// Shapes   a, b: equal but for the extent of `axis`; y: the same, with the sum of both extents.
 /// Saves    nothing.
 /// Throws   ShapeError unless the shapes are equal but for `axis`, or for an axis outside the rank.
 template <class S>

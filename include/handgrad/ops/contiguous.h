@@ -4,7 +4,7 @@
 
 namespace handgrad {
 
-/// A view copied into memory of its own, row-major: for views with exchanged axes, before they are read as rows.
+/// A row-major copy of a view, for operations that need rows of adjacent elements.
 ///
 ///   forward    y = x
 ///   backward   dx += dy

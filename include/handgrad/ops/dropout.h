@@ -5,10 +5,10 @@
 
 namespace handgrad {
 
-/// Inverted dropout: elements are zeroed at random, the others scaled so that the mean stays.
+/// Inverted dropout: sets random elements to 0 and scales the others, so that the mean is preserved.
 ///
 ///   forward    y = m x,  m = 1/(1-p) for kept elements, 0 for others
-///   backward   dx += m dy, with the same m, computed again
+///   backward   dx += m dy, with the same m, recomputed
 ///
 /// Shapes   x, y: any of rank 1 and above; rows are counted over all axes but the last.
 /// Saves    the mask's four numbers. With probability 0 it returns x itself.

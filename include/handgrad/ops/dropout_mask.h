@@ -4,16 +4,16 @@
 
 namespace handgrad {
 
-/// Which elements of an array a dropout keeps, as a function of (seed, site, row, column): recomputed in the backward
-/// pass, never stored, and the same however a batch is split, since rows are counted over the whole training.
+/// The elements that dropout keeps, as a function of (seed, site, row, column). The backward pass recomputes them. Rows
+/// are counted over the whole training, so that the split of a batch changes nothing.
 struct DropoutMask {
-  double probability = 0.0;  ///< Of an element being dropped, in [0, 1).
+  double probability = 0.0;  ///< Probability of dropping an element, in [0, 1).
   std::uint64_t seed = 0;
-  std::uint32_t site = 0;       ///< Tells apart the dropouts of one model.
-  std::uint64_t first_row = 0;  ///< Number of the array's first row.
+  std::uint32_t site = 0;       ///< Number of the dropout in its model.
+  std::uint64_t first_row = 0;  ///< Number of the first row of the array.
 
   bool active() const { return probability > 0.0; }
-  /// What kept elements are multiplied by, so that the mean stays.
+  /// The factor of kept elements, which preserves the mean.
   double keep_scale() const { return 1.0 / (1.0 - probability); }
 
   /// Calls keep(c, kept) for c in [begin, end) of a row of `cols` columns.
@@ -21,7 +21,7 @@ struct DropoutMask {
   void row(std::uint64_t r, Index cols, Index begin, Index end, F&& keep) const {
     const Random random(seed, Stream::dropout, site);
     const auto threshold = static_cast<std::uint64_t>(probability * 4294967296.0);
-    const std::uint64_t groups = (static_cast<std::uint64_t>(cols) + 3) / 4;  // one block of Philox serves four columns
+    const std::uint64_t groups = (static_cast<std::uint64_t>(cols) + 3) / 4;  // four columns share one call of Philox
     Index c = begin;
     while (c < end) {
       const auto words = random.words((first_row + r) * groups + static_cast<std::uint64_t>(c / 4));

@@ -7,19 +7,19 @@
 
 namespace handgrad {
 
-/// Rows of a table, one for each token.
+/// Rows of a table, selected by id.
 ///
 ///   forward    y[i] = table[ids[i]]
-///   backward   dtable[ids[i]] += dy[i], in the order of i: equal ids add up, and no thread's timing matters
+///   backward   dtable[ids[i]] += dy[i], in the order of i, for any number of threads
 ///
 /// Shapes   table: (V, C); ids: as many as `shape` has elements; y: `shape` with C appended.
 /// Saves    ids.
-/// Throws   ShapeError if the number of ids differs from the shape; RangeError for an id outside [0, V), naming its
-///          index, its value and V.
+/// Throws   ShapeError if the number of ids differs from the shape; RangeError for an id outside [0, V); the
+///          message has index, id and V.
 template <class S>
 Var<S> embedding(Var<S> table, std::span<const TokenId> ids, const Shape& shape);
 
-/// The same with positions as ids: rows of a table of learned positions, (B, T, C).
+/// The same with positions as ids, for learned position embeddings: y is (B, T, C).
 template <class S>
 Var<S> embedding(Var<S> table, PositionsRef positions, Index batch);
 

@@ -11,12 +11,12 @@ namespace handgrad {
 ///   backward   g = dy w;  dx += r (g - mean(g) - h mean(g h));  dw += sum of dy h;  db += sum of dy
 ///              dw and db are sums over blocks of sequences, in order
 ///
-/// Mean and variance are accumulated in double, where the square of no float overflows. A constant row gives b.
+/// Mean and variance are accumulated in double, in which the square of a float cannot overflow. A constant row gives b.
 ///
 /// Shapes   x, y: (..., C); weight, bias: (C), bias may be an empty handle.
 /// Saves    x, weight; mean and r, one of each per row.
-/// Throws   ShapeError unless the shapes are as stated, or for rows of elements that are not adjacent; RangeError unless
-///          eps >= 0.
+/// Throws   ShapeError unless the shapes are as stated, or for rows of elements that are not adjacent; RangeError
+///          unless eps >= 0.
 /// Source   Ba et al. 2016, arXiv:1607.06450, section 3.
 template <class S>
 Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
@@ -24,7 +24,7 @@ Var<S> layer_norm(Var<S> x, Var<S> weight, Var<S> bias, double eps = 1e-5);
 template <class S>
 struct NormGradients {
   Rows<S> dx;
-  std::span<S> dweight, dbias;  ///< Empty where no gradient is wanted.
+  std::span<S> dweight, dbias;  ///< Empty: no gradient needed.
 };
 
 /// `bias` may be empty.

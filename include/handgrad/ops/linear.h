@@ -20,7 +20,7 @@ Var<S> linear(Var<S> x, Var<S> weight, Var<S> bias);
 
 template <class S>
 struct LinearGradients {
-  Rows<S> dx, dweight;  ///< Empty where no gradient is wanted.
+  Rows<S> dx, dweight;  ///< Empty: no gradient needed.
   std::span<S> dbias;
 };
 

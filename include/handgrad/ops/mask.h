@@ -4,9 +4,9 @@
 
 namespace handgrad {
 
-/// A boolean array (0 is false, all else true), non-owning. Its owner must outlive what reads it.
+/// A non-owning boolean array: 0 is false, every other value true.
 using MaskRef = View<const std::uint8_t>;
-/// A boolean array that owns its memory.
+/// An owning boolean array.
 using Mask = Tensor<std::uint8_t>;
 
 }  // namespace handgrad

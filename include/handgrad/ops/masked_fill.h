@@ -5,10 +5,10 @@
 
 namespace handgrad {
 
-/// A constant wherever a mask is true.
+/// Replaces elements by a constant where a mask is true.
 ///
 ///   forward    y = value where mask is true, else x
-///   backward   dx += 0 where mask is true, else dy: what stood behind the mask has no part in anything
+///   backward   dx += 0 where mask is true, else dy
 ///
 /// Shapes   x, y: any of rank 1 and above; mask: broadcastable to x.
 /// Saves    the mask.

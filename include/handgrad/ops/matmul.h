@@ -12,8 +12,8 @@ namespace handgrad {
 /// Shapes   a: (..., M, K), b: (..., K, N), y: (..., M, N); leading axes are broadcast. A transposed operand is a view:
 ///          Var::transpose(-1, -2). One of an operand's last two axes has stride 1.
 /// Saves    a, b.
-/// Throws   ShapeError for a rank below 2, unless K is the same and the leading axes broadcast, or if neither of the last
-///          two axes of an operand has stride 1.
+/// Throws   ShapeError for a rank below 2, unless K is the same and the leading axes broadcast, or if neither of the
+///          last two axes of an operand has stride 1.
 template <class S>
 Var<S> matmul(Var<S> a, Var<S> b, double factor = 1.0);
 

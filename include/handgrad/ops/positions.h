@@ -4,8 +4,7 @@
 
 namespace handgrad {
 
-/// Positions of tokens, counted from 0: one row for every sequence of a batch, (T), or a row each, (B, T).
-/// Borrows its memory.
+/// Positions of tokens, counted from 0: (T), shared by all sequences of a batch, or (B, T). Non-owning.
 struct PositionsRef {
   const Index* data = nullptr;
   Index batch = 1;  ///< 1: shared by all sequences.

@@ -7,7 +7,7 @@ namespace handgrad {
 /// Rectified linear unit.
 ///
 ///   forward    y = x for x >= 0, else 0; NaN for NaN
-///   backward   dx += dy for x > 0; at the kink, x = 0, the slope is taken as 0
+///   backward   dx += dy for x > 0, else 0 (also at x = 0, where the function has no derivative)
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    x.

@@ -11,11 +11,12 @@ namespace handgrad {
 ///   forward    h = x r,  r = 1 / sqrt(mean(x^2) + eps),  y = h w
 ///   backward   g = dy w;  dx += r (g - h mean(g h));  dw += sum of dy h, over blocks of sequences, in order
 ///
-/// The mean of squares is accumulated in double, where the square of no float overflows.
+/// The mean of squares is accumulated in double, in which the square of a float cannot overflow.
 ///
-/// Shapes   x, y: (..., C), or heads (B, T, H, D) in a view; weight: (C).
+/// Shapes   x, y: (..., C), of any strides but the last; weight: (C).
 /// Saves    x, weight; r, one per row.
-/// Throws   ShapeError unless the shapes are as stated, or if the last axis is not adjacent; RangeError unless eps >= 0.
+/// Throws   ShapeError unless the shapes are as stated, or if the last axis is not adjacent; RangeError unless eps >=
+///          0.
 /// Source   Zhang and Sennrich 2019, arXiv:1910.07467, section 4.
 template <class S>
 Var<S> rms_norm(Var<S> x, Var<S> weight, double eps = 1e-5);

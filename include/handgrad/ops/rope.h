@@ -18,13 +18,13 @@ class RopeTable {
   /// Throws ShapeError if `width` (D) is odd, RangeError unless theta > 0.
   RopeTable(Index width, double theta, RopePairing pairing);
 
-  /// Makes the table good for positions [0, positions). Never called inside a forward pass.
+  /// Extends the table to positions [0, positions). Do not call it during a forward pass.
   void extend(Index positions);
 
   Index width() const { return width_; }
   Index positions() const { return cosines_.size() / (width_ / 2); }
   RopePairing pairing() const { return pairing_; }
-  /// D/2 numbers. Throw RangeError for a position outside [0, positions()).
+  /// The D/2 values of one position. Throw RangeError for a position outside [0, positions()).
   const S* cosines(Index position) const { return cosines_.data() + place(position); }
   const S* sines(Index position) const { return sines_.data() + place(position); }
 
@@ -42,14 +42,14 @@ class RopeTable {
   Buffer<S> cosines_, sines_;
 };
 
-/// Rotary position embedding: turns each pair of features by an angle that grows with position.
+/// Rotary position embedding: rotates each pair of features by an angle proportional to the position.
 ///
 ///   forward    (a, b) = (x[.., 2i], x[.., 2i+1]) or (x[.., i], x[.., i + D/2]),  phi = position * theta^(-2i/D)
 ///              a' = a cos(phi) - b sin(phi),  b' = a sin(phi) + b cos(phi)
-///   backward   y = R x with R orthogonal, so dx += R^T dy: the same turn by -phi.
+///   backward   y = R x with R orthogonal, so dx += R^T dy: the rotation by -phi
 ///
-/// Shapes   x, y: (B, T, H, D), a view will do; positions: (T) or (B, T), counted from 0.
-/// Saves    positions only; R depends on nothing else. The table must stay until backward has run.
+/// Shapes   x, y: (B, T, H, D), of any strides but the last; positions: (T) or (B, T), counted from 0.
+/// Saves    positions only; R depends on nothing else. The table must not be destroyed before the backward pass.
 /// Throws   ShapeError if positions or table do not match x; RangeError for a position outside the table.
 /// Source   Su et al. 2021, RoFormer, arXiv:2104.09864, section 3.4.2; pairs (i, i + D/2) as in GPT-NeoX.
 template <class S>

@@ -4,8 +4,8 @@
 
 namespace handgrad {
 
-/// What a softmax over rows keeps: for each row x its largest element m, and log l with l = sum exp(x - m). Kept apart:
-/// their sum would round log l away where m is large. S may be const.
+/// Statistics of a softmax over rows x: the largest element m, and log l with l = sum exp(x - m), one of each per row.
+/// They are stored separately, since m + log l would lose log l to rounding where m is large. S may be const.
 template <class S>
 struct SoftmaxStatistics {
   std::span<S> row_max, log_sum;
@@ -13,7 +13,7 @@ struct SoftmaxStatistics {
   operator SoftmaxStatistics<const S>() const { return {row_max, log_sum}; }
 };
 
-/// What layer normalisation keeps: for each row its mean, and 1 / sqrt(variance + eps). S may be const.
+/// Statistics of layer normalisation: the mean and 1 / sqrt(variance + eps), one of each per row. S may be const.
 template <class S>
 struct LayerNormStatistics {
   std::span<S> mean, inverse;

@@ -9,7 +9,7 @@ namespace handgrad {
 ///   forward    y_i = exp(x_i - m) / sum_j exp(x_j - m),  m = the largest (real part of) x: no exponent overflows
 ///   backward   dx_i += y_i (dy_i - sum_j dy_j y_j)
 ///
-/// A line of nothing but -infinity (all masked) gives zeros, and zero gradients.
+/// A line of only -infinity (all masked) gives zeros and zero gradients.
 ///
 /// Shapes   x, y: any of rank 1 and above.
 /// Saves    y.

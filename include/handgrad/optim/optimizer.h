@@ -6,13 +6,13 @@
 
 namespace handgrad {
 
-/// Global L2 norm of all gradients of a store, accumulated in double in a fixed order. NaN or infinite if any is.
-/// Throws Error for a store without gradients, or whose finish_gradients() has not been called.
+/// Global L2 norm of all gradients of a store, accumulated in double in a fixed order; not finite if a gradient is not.
+/// Throws Error for a store without gradients, or if finish_gradients() has not been called.
 template <class S>
 double gradient_norm(const ParameterStore<S>& store);
 
-/// What gradients are multiplied by so that their norm is at most `max_norm`; 1 for max_norm 0 (no clipping). Throws
-/// RangeError for a max_norm below 0 or NaN.
+/// The factor that limits the norm of the gradients to `max_norm`: min(1, max_norm / norm); 1 if max_norm is 0 (no
+/// clipping). Throws RangeError for a max_norm below 0 or NaN.
 /// Source: Pascanu et al. 2012, arXiv:1211.5063, section 3.2.
 double clip_factor(double norm, double max_norm);
 
@@ -28,27 +28,28 @@ struct SgdOptions {
   double weight_decay = 0.0;
 };
 
-/// One update of all parameters from their gradients. State lives in flat buffers of the store's layout.
+/// Updates all parameters from their gradients. The state is held in flat buffers with the layout of the store.
 template <class S>
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Applies an update with this learning rate; gradients are multiplied by `gradient_scale` first, as by clipping.
-  /// Throws Error for a store without gradients, with unfinished ones or with other parameters than the constructor's,
-  /// RangeError for a rate that is not finite or below 0 and a scale that is not finite. Then nothing has changed.
+  /// Applies one update with learning rate `lr`, after multiplying the gradients by `gradient_scale` (clipping). Throws
+  /// Error for a store without gradients, with unfinished gradients, or with parameters that differ from those of the
+  /// constructor; RangeError for an lr that is not finite or below 0, and for a scale that is not finite. After an
+  /// error nothing has changed.
   virtual void step(ParameterStore<S>& store, double lr, double gradient_scale) = 0;
   /// Names of the state's buffers ("m", "v"), each of flat_size() elements.
   virtual std::vector<const char*> state_names() const = 0;
   /// Throws RangeError if there is no state i.
   virtual S* state(std::size_t i) = 0;
-  /// Updates applied so far: t of the bias correction.
+  /// The number of updates so far: t of the bias correction.
   Index updates() const { return updates_; }
   /// Throws RangeError for a number below 0.
   void set_updates(Index updates);
 
  protected:
   explicit Optimizer(const ParameterStore<S>& store) : parameters_(store.parameters()) {}
-  /// Throws as step() does.
+  /// Throws the errors of step().
   void check_step(const ParameterStore<S>& store, double lr, double gradient_scale) const;
   /// Throws RangeError unless i < count.
   static void check_state(std::size_t i, std::size_t count);
@@ -56,14 +57,14 @@ class Optimizer {
   Index updates_ = 0;
 
  private:
-  std::vector<Parameter> parameters_;  // of the constructor's store
+  std::vector<Parameter> parameters_;  // of the store given to the constructor
 };
 
 /// AdamW: m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  mhat = m / (1 - b1^t),  vhat = v / (1 - b2^t),
-///   theta -= lr (mhat / (sqrt(vhat) + eps) + lambda theta),  lambda on tensors of two or more axes only.
+///   theta -= lr (mhat / (sqrt(vhat) + eps) + lambda theta),  lambda only where Parameter::decays().
 /// One pass over memory; the same bits for any number of threads.
-/// Source: Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. There the rate is a product eta alpha, and the
-/// decay is multiplied by eta alone: its lambda is alpha times this one.
+/// Source: Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. There the rate is eta alpha, and the
+/// decay is multiplied by eta only: that lambda is alpha times this one.
 template <class S>
 class AdamW final : public Optimizer<S> {
  public:
@@ -80,7 +81,7 @@ class AdamW final : public Optimizer<S> {
 
 /// Stochastic gradient descent with momentum: v = mu v + g + lambda theta,  theta -= lr v.
 /// Source: Sutskever et al. 2013, On the importance of initialization and momentum in deep learning (ICML), section 2.
-/// There v contains the rate: the same updates as long as the rate stays.
+/// There v includes the rate: the updates are the same while the rate is constant.
 template <class S>
 class Sgd final : public Optimizer<S> {
  public:

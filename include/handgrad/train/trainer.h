@@ -34,7 +34,8 @@ class NonFiniteStep : public NonFiniteError {
                 std::vector<Index> windows)
       : NonFiniteError(what), step_(step), origin_(std::move(origin)), windows_(std::move(windows)) {}
   Index step() const { return step_; }
-  /// The operation that first produced the number, found by repeating the step; null if the gradient is finite but huge.
+  /// The operation that first produced the number, found by repeating the step; null if the gradient is finite but
+  /// huge.
   std::shared_ptr<const NonFiniteOrigin<float>> origin() const { return origin_; }
   /// Index of the first training token of each sequence of the micro-batch in which it happened.
   const std::vector<Index>& windows() const { return windows_; }

@@ -10,22 +10,22 @@
 
 namespace handgrad {
 
-/// What is proven, and how thoroughly.
+/// The extent of an audit.
 struct AuditOptions {
-  Index entries = 16;    ///< Of each parameter tensor, by complex step; 0: all.
+  Index entries = 16;    ///< Entries of each parameter tensor for the complex step; 0: all.
   Index directions = 8;  ///< Random directions over all parameters at once.
   std::uint64_t seed = 1;
-  /// Told how far it is: what is done at present, and the share of it in [0, 1].
+  /// Called with the current section and its completed share, in [0, 1].
   std::function<void(const std::string& what, double share)> progress;
 };
 
-/// One thing that was checked.
+/// The result of one check.
 struct AuditRow {
   std::string section;                            ///< "complex step", "float against double" ...
   std::string name;                               ///< A parameter tensor, an operation, a pair of paths.
-  double error = 0.0;                             ///< The worst, in the section's measure.
+  double error = 0.0;                             ///< The worst error, in the measure of the section.
   double limit = 0.0;                             ///< Largest error that passes.
-  std::string where;                              ///< Of the worst: an index, a step, an input.
+  std::string where;                              ///< The place of the worst error: an index, a step, an input.
   bool passed() const { return error <= limit; }  // a NaN does not pass
 };
 
@@ -34,23 +34,22 @@ struct AuditReport {
   bool passed() const;
 };
 
-/// Proves the gradients of one model on one batch: the loss of a (resolved) config's model, initialised with its seed,
-/// on `batch` sequences of tokens and targets, with the dropout masks of the first step.
+/// Proves the gradients of the loss of one model on one batch. The model has the resolved config `config`, initial
+/// weights of its seed, and the dropout masks of the first step; the batch has `batch` sequences of tokens and targets.
 ///
-///   complex step          every parameter tensor: entries, against Im f(x + ih) / h; and random directions over all
-///   finite differences    every parameter tensor along one random direction, the step swept over decades, the best
+///   complex step          entries of every parameter tensor, against Im f(x + ih) / h; random directions over all
+///   finite differences    every parameter tensor along one random direction, with the best of several steps
 ///   float against double  loss and every gradient tensor of the path that trains
 ///   paths                 explicit and tiled attention, cached and uncached logits, one and several threads
-///   rules                 gradients are added to the existing ones; parameters and activations that are only read keep
-///                         their bits: in double and in float
+///   rules                 gradients are added to the existing ones; operands keep their bits; in double and in float
 ///
-/// Errors are those of verify/gradient_check.h. Throws what the model throws.
+/// The measures are those of verify/gradient_check.h. Throws the errors of the model.
 AuditReport audit_model(const ModelConfig& config, std::span<const TokenId> tokens, std::span<const TokenId> targets,
                         Index batch, const AuditOptions& options = {});
 
-/// Proves that the numeric core stays finite, and right, over the range of float: softmax and loss from the least to
-/// the largest logit, norms of activations from 1e-30 to 1e30, attention of scores up to 3e38, rows that are all
-/// masked, all equal, saturated or denormal; outputs and gradients, against a long double reference.
+/// Proves that outputs and gradients are finite and accurate over the range of float, against a long double reference:
+/// softmax and loss from the smallest to the largest logit, norms of activations from 1e-30 to 1e30, attention with
+/// scores up to 3e38, rows that are all masked, all equal, saturated or denormal.
 AuditReport audit_stability();
 
 }  // namespace handgrad

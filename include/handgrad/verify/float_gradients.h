@@ -14,11 +14,11 @@ struct TensorError {
 };
 
 /// Relative L2 error of each tensor's gradient in float against the one in double:
-/// ||a - c|| / max(||c||, small_share sqrt(n) x the largest gradient of all tensors). The stores have the same layout and
-/// gradients; throws Error for others.
+/// ||a - c|| / max(||c||, small_share sqrt(n) x the largest gradient of all tensors). The stores have the same layout
+/// and gradients; throws Error for others.
 std::vector<TensorError> float_gradient_errors(const ParameterStore<float>& found, const ParameterStore<double>& exact);
 
-/// The largest gradient of a store, as an absolute value; NaN if any is.
+/// The largest absolute value of the gradients of a store; NaN if one of them is.
 double largest_gradient(const ParameterStore<double>& store);
 
 /// Raises `worst` to `error`, for errors of 0 and more; true if it did. A NaN counts as larger than any number.

@@ -17,7 +17,7 @@ namespace handgrad {
 namespace detail {
 /// Throws RangeError unless 0 <= i < count.
 void require_operand(int i, int count);
-/// Declares and fills one parameter per operand. Throws ShapeError for an operand that holds nothing.
+/// Declares and fills one parameter per operand. Throws ShapeError for an empty operand.
 template <class S>
 ParameterStore<S> store_of(std::span<const Tensor<double>> operands);
 /// Element i of the weights w of <f, w>: a function of the seed.
@@ -29,7 +29,7 @@ template <class S>
 class Inputs {
  public:
   Inputs(Tape<S>& tape, const ParameterStore<S>& store) : tape_(tape), store_(store) {}
-  /// Operand i; each call is a use of its own. Throws RangeError if there is no such operand.
+  /// Operand i. Throws RangeError if there is no such operand.
   Var<S> operator[](int i) const {
     detail::require_operand(i, static_cast<int>(store_.parameters().size()));
     return tape_.parameter(store_, i);
@@ -41,11 +41,11 @@ class Inputs {
   const ParameterStore<S>& store_;
 };
 
-/// A function of operands as a Subject: f takes Inputs<S>; the weights are random, a function of the seed.
+/// A function f of Inputs<S> as a Subject. Its weights are random, a function of the seed.
 template <class S, class F>
 class OperandFunction final : public Subject<S> {
  public:
-  /// Throws ShapeError for an operand that holds nothing.
+  /// Throws ShapeError for an empty operand.
   OperandFunction(F f, std::span<const Tensor<double>> operands, std::uint64_t seed)
       : f_(std::forward<F>(f)), seed_(seed), store_(detail::store_of<S>(operands)) {}
   ParameterStore<S>& store() override { return store_; }
@@ -63,8 +63,8 @@ struct GradientCheckOptions {
       200;  ///< Largest number of entries of each tensor, 1 or more, drawn at random; all if there are fewer.
   double complex_step = 1e-30;
   bool differences = true;                    ///< Also compare with central differences.
-  double difference_step = 1e-3;              ///< Times max(1, |x|); the rule is of fourth order.
-  std::uint64_t seed = 1;                     ///< Of the weights w and of the entries drawn.
+  double difference_step = 1e-3;              ///< h / max(1, |x|); the formula is of fourth order.
+  std::uint64_t seed = 1;                     ///< Seed of the weights w and of the drawn entries.
   int workers = 1;                            ///< Threads; each evaluates on its own copy.
   std::function<void(double)> progress = {};  ///< Receives the share that is done.
 };
@@ -78,8 +78,8 @@ struct GradientEntry {
   std::optional<double> difference;  ///< (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h.
   double complex_error = 0.0;
   double difference_error = 0.0;
-  bool kink = false;       ///< The function bends within reach of the differences, which then prove nothing.
-  bool undefined = false;  ///< The function bends at x itself, and has no derivative there.
+  bool kink = false;       ///< The function has a kink within the step of the differences, which are then not used.
+  bool undefined = false;  ///< The function has a kink at x itself, and no derivative there.
 };
 
 /// The result of a check. Error of an entry = |a - c| / max(largest gradient of its tensor, small_share x the largest
@@ -93,14 +93,14 @@ struct GradientReport {
   /// The same relative to the entry itself, over entries above 1e-4 of their tensor's largest.
   double worst_relative_complex_error = 0.0;
   double worst_relative_difference_error = 0.0;
-  /// One sentence for each broken rule of backward passes: a gradient that is not added to the existing one, an operand
-  /// that does not keep its bits. The errors above do not show these.
+  /// One sentence for each violated rule of backward passes: a gradient that is not added to the existing one, an
+  /// operand that does not keep its bits. The errors above do not include these.
   std::vector<std::string> violations;
 
-  /// Computes the errors from the values. Entries without a derivative are left out of the worst errors, and kinks out
-  /// of the worst difference errors.
+  /// Computes the errors from the values. The worst errors exclude entries without a derivative; the worst difference
+  /// errors also exclude kinks.
   void compute_errors();
-  /// True if every error is within its limit and no rule was broken.
+  /// True if every error is within its limit and no rule was violated.
   bool passed(const GradientTolerances& limits = operation_tolerances) const;
   /// "operand 0[3]" for every entry at a kink.
   std::vector<std::string> kinks() const;
@@ -110,8 +110,8 @@ struct GradientReport {
 
 /// Checks the backward pass of a function in double: against the complex step and, unless options.differences is
 /// false, against central differences. It also proves that gradients are added to the existing ones, by a second pass
-/// into random numbers, and that operands and the values between them keep their bits; the report's violations name what
-/// breaks these rules. Kinks are named. Throws Error for a function whose value differs between two evaluations,
+/// into random numbers, and that operands and intermediate values keep their bits; GradientReport::violations names
+/// violations of these rules. Throws Error for a function whose value differs between two evaluations,
 /// RangeError for options that would check nothing.
 GradientReport check_gradients(const Subjects& subjects, const GradientCheckOptions& options = {});
 

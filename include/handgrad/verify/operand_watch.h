@@ -11,12 +11,12 @@
 namespace handgrad {
 
 /// Proves that operations only read their operands. Each value is hashed when it is made and again at every use; the
-/// parameters of a store are compared with a copy. Observe one forward and one backward pass with it. It is for proofs:
-/// hashing costs about as much as the operations.
+/// parameters of a store are compared with a copy. Observe one forward and one backward pass with it.
+/// Hashing takes about as long as the operations.
 template <class S>
 class OperandWatch final : public GraphObserver<S> {
  public:
-  /// Copies the parameters. The store is borrowed.
+  /// Copies the parameters. The store is not owned.
   explicit OperandWatch(const ParameterStore<S>& store);
 
   void after_forward(Graph<S>& graph, int id) override;

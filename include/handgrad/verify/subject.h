@@ -11,14 +11,14 @@
 
 namespace handgrad {
 
-/// A function under test: it computes a value from the parameters of a store. What is checked is the derivative of
+/// A function under test, from the parameters of a store to a value. The check is of the derivative of
 /// sum_i weight(i) value[i].
 template <class S>
 class Subject {
  public:
   virtual ~Subject() = default;
   virtual ParameterStore<S>& store() = 0;
-  /// Computes the value on this tape; contiguous.
+  /// Computes the value on this tape. It must be contiguous.
   virtual Var<S> value(Tape<S>& tape) = 0;
   virtual double weight(Index /*i*/) const { return 1.0; }
 };
@@ -37,17 +37,17 @@ struct Subjects {
 template <class S>
 std::vector<S> evaluate(Subject<S>& subject);
 
-/// Adds the gradient of sum_i weight(i) value[i] to the store's gradients, which it makes if there are none. Returns
-/// that sum.
+/// Adds the gradient of sum_i weight(i) value[i] to the gradients of the store, which it allocates if there are none.
+/// Returns that sum.
 template <class S>
 double add_gradient(Subject<S>& subject);
 
-/// Sets the store's gradients as add_gradient does, and names each value that the pass wrote to but must only read.
+/// Sets the gradients of the store, as add_gradient does. Returns one sentence for each operand that the pass changed.
 template <class S>
 std::vector<std::string> watched_gradient(Subject<S>& subject);
 
-/// Calls f(i, subject) for 0 <= i < count, on `workers` threads, each with a subject of its own that runs on one thread.
-/// `progress`, if given, receives the share that is done; its calls do not overlap.
+/// Calls f(i, subject) for 0 <= i < count, on `workers` threads, each with a subject of its own that runs on one
+/// thread. `progress`, if given, receives the share that is done; its calls do not overlap.
 template <class S>
 void for_each_evaluation(const SubjectFactory<S>& make, int workers, Index count,
                          const std::function<void(Index, Subject<S>&)>& f,
