@@ -7,11 +7,13 @@
 #include <filesystem>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
 
 namespace handgrad {
 namespace {
 
-namespace files = std::filesystem;
+namespace stdfs = std::filesystem;
 
 constexpr std::string_view cannot_load = "cannot load ";
 constexpr const char* set_aside_mark = ".set-aside";
@@ -30,7 +32,7 @@ Index step_of(std::string_view name) {
 std::vector<std::string> foreign_names(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : files::directory_iterator(folder, error)) {
+  for (const auto& entry : stdfs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     const bool own = step_of(name) >= 0 || name == "latest.h5" || name == "best.h5" || name.ends_with(".tmp") ||
                      name.find(set_aside_mark) != std::string::npos;
@@ -42,7 +44,7 @@ std::vector<std::string> foreign_names(const std::string& folder) {
 
 bool is_file(const std::string& path) {
   std::error_code error;
-  return files::is_regular_file(files::symlink_status(path, error));
+  return stdfs::is_regular_file(stdfs::symlink_status(path, error));
 }
 
 class Search {
@@ -115,7 +117,7 @@ std::string checkpoint_path(const std::string& run_folder, Index step) {
 std::vector<Index> checkpoint_steps(const std::string& run_folder) {
   std::vector<Index> steps;
   std::error_code error;
-  for (const auto& entry : files::directory_iterator(run_folder + "/checkpoints", error)) {
+  for (const auto& entry : stdfs::directory_iterator(run_folder + "/checkpoints", error)) {
     const Index step = step_of(entry.path().filename().string());
     if (step >= 0) steps.push_back(step);
   }
@@ -134,10 +136,10 @@ std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::
     const std::string path = checkpoint_path(run_folder, later);
     std::error_code error;
     std::string target = path + set_aside_mark;
-    for (int n = 2; files::exists(files::symlink_status(target, error)); ++n) {
+    for (int n = 2; stdfs::exists(stdfs::symlink_status(target, error)); ++n) {
       target = fmt::format("{}{}-{}", path, set_aside_mark, n);
     }
-    rename_file(fs, path, target);
+    files::rename_file(fs, path, target);
     paths.push_back(target);
   }
   return paths;
@@ -145,10 +147,10 @@ std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::
 
 FoundCheckpoint find_checkpoint(const std::string& path) {
   std::error_code error;
-  if (!files::is_directory(path, error)) return {Checkpoint::load(path), {}};
+  if (!stdfs::is_directory(path, error)) return {Checkpoint::load(path), {}};
   std::string folder = path;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (files::path(folder).filename() == "checkpoints") folder = folder_of(folder);
+  if (stdfs::path(folder).filename() == "checkpoints") folder = files::folder_of(folder);
   NewestCheckpoint newest = newest_checkpoint(folder);
   if (!newest.checkpoint) {
     throw CheckpointError(newest.passed_over.empty() ? fmt::format("{}: holds no checkpoint", path)
@@ -160,7 +162,7 @@ FoundCheckpoint find_checkpoint(const std::string& path) {
 
 bool is_run_folder(const std::string& folder) {
   std::error_code error;
-  return files::exists(folder + "/lock", error) || !checkpoint_steps(folder).empty();
+  return stdfs::exists(folder + "/lock", error) || !checkpoint_steps(folder).empty();
 }
 
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop) {
@@ -171,7 +173,7 @@ void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index kee
     if (kept < keep) {
       ++kept;
     } else if (step != loop.best_step) {
-      remove_file(fs, path);
+      files::remove_file(fs, path);
     }
   }
 }

@@ -121,7 +121,7 @@ TextReport generate_text(const CausalLm<float>& model, const Tokenizer& tokenize
   const std::vector<TokenId> tokens = tokenizer.encode(prompt);
   report.prompt_tokens = static_cast<Index>(tokens.size());
   report.prompt_tokens_cropped = generator.prompt(tokens);
-  Utf8Stream characters;
+  files::Utf8Stream characters;
   StopFilter filter(options.stop, sink);
   const auto ended = [&](bool wanted) {
     if (!wanted) report.end = filter.stopped() ? TextEnd::stop_text : TextEnd::sink;

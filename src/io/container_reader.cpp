@@ -6,7 +6,8 @@
 #include <tuple>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/hash.h"
+#include "handgrad/files/read_file.h"
 #include "io/trailer.h"
 
 namespace handgrad {
@@ -31,7 +32,7 @@ std::string where_damaged(std::span<const std::byte> file, const Seal& seal) {
     return "in its index";
   }
   for (const DatasetEntry& d : index.datasets) {
-    if (hash64(file.subspan(d.offset, d.bytes)) != d.hash) return "in " + d.path;
+    if (files::hash64(file.subspan(d.offset, d.bytes)) != d.hash) return "in " + d.path;
   }
   return "outside its datasets";
 }
@@ -47,7 +48,7 @@ ContainerIndex checked_index(std::span<const std::byte> file) {
   if (seal->format == 0 || !lengths_hold(*seal, file.size())) throw MalformedContainer("its seal is malformed");
   ContainerIndex index = decode_index(file.subspan(seal->image_bytes, seal->index_bytes), seal->image_bytes);
   for (const DatasetEntry& d : index.datasets) {
-    if (hash64(file.subspan(d.offset, d.bytes)) != d.hash) {
+    if (files::hash64(file.subspan(d.offset, d.bytes)) != d.hash) {
       throw MalformedContainer(fmt::format("{} does not have the hash of its index", d.path));
     }
   }
@@ -59,7 +60,7 @@ ContainerIndex checked_index(std::span<const std::byte> file) {
 Container Container::load(const std::string& path) {
   std::vector<std::byte> bytes;
   try {
-    bytes = read_bytes(path);
+    bytes = files::read_bytes(path);
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }

@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/hash.h"
 #include "io/hdf5.h"
 #include "io/trailer.h"
 
@@ -228,7 +230,7 @@ std::vector<std::byte> sealed(const ContainerContents& unordered) {
   if (!end || *end > bytes.size()) throw MalformedContainer("HDF5 did not finish the file");
   bytes.resize(*end);
   for (DatasetEntry& entry : index.datasets) {
-    entry.hash = hash64(std::span<const std::byte>(bytes).subspan(entry.offset, entry.bytes));
+    entry.hash = files::hash64(std::span<const std::byte>(bytes).subspan(entry.offset, entry.bytes));
   }
   append_trailer(bytes, index);
   return bytes;
@@ -249,7 +251,7 @@ std::vector<std::byte> seal_contents(const ContainerContents& contents) {
 }
 
 void write_container(FileSystem* fs, const std::string& path, const ContainerContents& contents) {
-  write_durably(fs, path, seal_contents(contents));
+  files::write_durably(fs, path, seal_contents(contents));
 }
 
 }  // namespace handgrad

@@ -6,6 +6,8 @@
 #include <new>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/io/container_writer.h"
 #include "io/hdf5.h"
 #include "io/trailer.h"
@@ -202,7 +204,7 @@ class PlainReader {
 std::uint64_t checked_size(const std::string& path) {
   std::vector<std::byte> bytes;
   try {
-    bytes = read_bytes(path);
+    bytes = files::read_bytes(path);
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }
@@ -216,7 +218,7 @@ std::uint64_t checked_size(const std::string& path) {
 
 bool has_seal(const std::string& path) {
   try {
-    return find_seal(read_bytes(path)).has_value();
+    return find_seal(files::read_bytes(path)).has_value();
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }
@@ -251,7 +253,7 @@ bool reseal(FileSystem* fs, const std::string& path) {
   }
   const Container container = read_plain_hdf5(path);
   // A link such as latest.h5 stays one: what it leads to is replaced.
-  write_durably(fs, std::filesystem::canonical(path).string(), container.bytes());
+  files::write_durably(fs, std::filesystem::canonical(path).string(), container.bytes());
   return true;
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "handgrad/files/hash.h"
+
 namespace handgrad {
 namespace {
 
@@ -261,7 +263,7 @@ void append_trailer(std::vector<std::byte>& file, const ContainerIndex& index) {
   out.number(index_bytes);
   out.number(std::uint64_t{0});
   out.number(std::uint64_t{0});
-  const auto hash = hash128(file);
+  const auto hash = files::hash128(file);
   out.raw(hash.data(), hash_bytes);
 }
 
@@ -275,7 +277,7 @@ std::optional<Seal> find_seal(std::span<const std::byte> file) {
   in.number<std::uint32_t>();
   seal.image_bytes = in.number<std::uint64_t>();
   seal.index_bytes = in.number<std::uint64_t>();
-  const auto hash = hash128(file.first(file.size() - hash_bytes));
+  const auto hash = files::hash128(file.first(file.size() - hash_bytes));
   seal.hash_holds = std::memcmp(hash.data(), file.last(hash_bytes).data(), hash_bytes) == 0;
   return seal;
 }

@@ -189,8 +189,8 @@ std::vector<std::string> text_notes(const Corpus& corpus) {
   for_each_file(corpus, [&](const CorpusFile& file, std::string_view text) {
     marked += text.starts_with("\xEF\xBB\xBF") ? 1 : 0;
     crlf += text.find("\r\n") != std::string_view::npos ? 1 : 0;
-    const EncodingGuess wide = guess_wide_encoding(text);
-    if (!wide.name.empty()) notes.push_back(file.path + conversion_hint(wide, file.path).replace(0, 1, ":"));
+    const files::EncodingGuess wide = files::guess_wide_encoding(text);
+    if (!wide.name.empty()) notes.push_back(file.path + files::conversion_hint(wide, file.path).replace(0, 1, ":"));
   });
   for (const std::string& path : repeated_files(corpus)) {
     notes.push_back(fmt::format("{} is read again: it is one of the files before it", path));

@@ -72,7 +72,7 @@ CharTokenizer CharTokenizer::from_text(std::string_view text) {
   if (text.empty()) throw DataError("char tokenizer: no text to take a vocabulary from");
   std::vector<bool> seen(0x110000, false);
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     seen[c.code_point] = true;
     offset += c.size_bytes;
   }
@@ -86,7 +86,7 @@ CharTokenizer CharTokenizer::from_text(std::string_view text) {
 CharTokenizer::CharTokenizer(std::vector<std::uint32_t> code_points) : code_points_(std::move(code_points)) {
   if (code_points_.empty()) throw DataError("char vocabulary: empty");
   for (std::size_t i = 0; i < code_points_.size(); ++i) {
-    if (!is_code_point(code_points_[i])) {
+    if (!files::is_code_point(code_points_[i])) {
       throw DataError(fmt::format("char vocabulary: entry {} is 0x{:X}, which is no code point", i, code_points_[i]));
     }
     if (i > 0 && code_points_[i] <= code_points_[i - 1]) {
@@ -98,7 +98,7 @@ CharTokenizer::CharTokenizer(std::vector<std::uint32_t> code_points) : code_poin
   bytes_.reserve(code_points_.size());
   for (const std::uint32_t code_point : code_points_) {
     if (code_point < ascii_.size()) ascii_[code_point] = static_cast<TokenId>(bytes_.size());
-    bytes_.push_back(utf8_bytes(code_point));
+    bytes_.push_back(files::utf8_bytes(code_point));
   }
 }
 
@@ -113,12 +113,12 @@ std::vector<TokenId> CharTokenizer::encode(std::string_view text) const {
   std::vector<TokenId> tokens;
   tokens.reserve(text.size());
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     const TokenId token = find(c.code_point);
     if (token < 0) {
       throw DataError(
           fmt::format("unknown character {} at character {} (byte offset {}): it is not among the {} of the vocabulary",
-                      describe_character(c.code_point), tokens.size(), offset, vocab_size()));
+                      files::describe_character(c.code_point), tokens.size(), offset, vocab_size()));
     }
     tokens.push_back(token);
     offset += c.size_bytes;

@@ -32,7 +32,7 @@ void collect(const std::set<std::uint32_t>& known, std::string_view text, const 
   Place place{file};
   std::uint32_t before = 0;
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     if (!known.contains(c.code_point)) {
       Unknown& unknown = unknowns[c.code_point];
       if (unknown.count++ == 0) unknown.first = place, unknown.before = before;
@@ -59,8 +59,8 @@ std::string list(const Unknowns& unknowns) {
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), most_listed); ++i) {
     const auto& [code_point, unknown] = sorted[i];
-    text += fmt::format("{}{} {} ({}{})", i == 0 ? "" : "; ", describe_character(code_point), times(unknown.count),
-                        unknown.count == 1 ? "" : "first in ", shown(unknown.first));
+    text += fmt::format("{}{} {} ({}{})", i == 0 ? "" : "; ", files::describe_character(code_point),
+                        times(unknown.count), unknown.count == 1 ? "" : "first in ", shown(unknown.first));
   }
   if (sorted.size() > most_listed) text += fmt::format("; and {} more", sorted.size() - most_listed);
   return text;
@@ -85,9 +85,9 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
                 ? fmt::format(
                       "; {} combines with the letter before it, and the vocabulary has the composed {}: "
                       "normalise the text to NFC",
-                      describe_character(mark), describe_character(letter))
-                : fmt::format("; {} combines with the letter before it to {}", describe_character(mark),
-                              describe_character(letter));
+                      files::describe_character(mark), files::describe_character(letter))
+                : fmt::format("; {} combines with the letter before it to {}", files::describe_character(mark),
+                              files::describe_character(letter));
   }
   if (explained < unknowns.size()) {
     text += "; leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones";
@@ -128,7 +128,7 @@ std::vector<TokenId> encode_text(const Tokenizer& tokenizer, std::string_view te
   try {
     return tokenizer.encode(text);
   } catch (const DataError&) {
-    check_utf8(text, source);
+    files::check_utf8(text, source);
     Corpus corpus;
     corpus.text = std::string(text);
     corpus.files.push_back({"", static_cast<Index>(text.size())});

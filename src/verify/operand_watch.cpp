@@ -24,7 +24,7 @@ bool OperandWatch<S>::changed(Graph<S>& graph, int id) {
   // The memory of a borrowed view may have gaps that belong to others; a null pointer is a value already given back.
   if (!node.value.data || std::string_view(node.operation) == "borrowed") return false;
   const std::span<const S> values(node.value.data, static_cast<std::size_t>(node.shape.size()));
-  const std::uint64_t now = hash64(std::as_bytes(values));
+  const std::uint64_t now = files::hash64(std::as_bytes(values));
   const auto [known, first] = hashes_.try_emplace(id, now);
   if (first || known->second == now) return false;
   known->second = now;

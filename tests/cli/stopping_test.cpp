@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "handgrad/files/files.h"
-
 namespace handgrad {
 namespace {
 

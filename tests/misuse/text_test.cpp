@@ -77,16 +77,17 @@ TEST(MisuseText, tokenizers) {
 }
 
 TEST(MisuseText, utf8) {
-  EXPECT_REFUSED(RangeError, "UTF-8: an offset in a text of 0 bytes is needed, got 0", utf8_character("", 0));
-  EXPECT_REFUSED(RangeError, "a text of 1 bytes is needed, got 9", utf8_character("a", 9));
-  EXPECT_REFUSED(DataError, "invalid UTF-8 at byte offset 0", utf8_character("\xc3", 0));
-  EXPECT_REFUSED(DataError, "notes.txt", check_utf8("a\xff", "notes.txt"));
-  EXPECT_REFUSED(RangeError, "0xD800", utf8_bytes(0xD800));
-  EXPECT_REFUSED(RangeError, "is the number of no character", utf8_bytes(0xFFFFFFFF));
-  EXPECT_FALSE(is_code_point(0x110000));
-  EXPECT_FALSE(describe_character(0xFFFFFFFF).empty());
-  check_utf8("", "");
-  Utf8Stream stream;
+  EXPECT_REFUSED(RangeError, "utf8_character: offset must be less than the size 0, got 0",
+                 files::utf8_character("", 0));
+  EXPECT_REFUSED(RangeError, "must be less than the size 1, got 9", files::utf8_character("a", 9));
+  EXPECT_REFUSED(DataError, "invalid UTF-8 at byte offset 0", files::utf8_character("\xc3", 0));
+  EXPECT_REFUSED(DataError, "notes.txt", files::check_utf8("a\xff", "notes.txt"));
+  EXPECT_REFUSED(RangeError, "0xD800", files::utf8_bytes(0xD800));
+  EXPECT_REFUSED(RangeError, "is not a code point", files::utf8_bytes(0xFFFFFFFF));
+  EXPECT_FALSE(files::is_code_point(0x110000));
+  EXPECT_FALSE(files::describe_character(0xFFFFFFFF).empty());
+  files::check_utf8("", "");
+  files::Utf8Stream stream;
   EXPECT_EQ(stream.push(""), "");
   EXPECT_EQ(stream.flush(), "");
 }

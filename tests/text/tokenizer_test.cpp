@@ -130,10 +130,10 @@ TEST(CharTokenizer, refuses_invalid_utf8) {
                   "abc\xFF"
                   "def");
             }),
-            "invalid UTF-8 at byte offset 3: byte 0xFF begins no character");
+            "invalid UTF-8 at byte offset 3: byte 0xFF cannot begin a character");
   const CharTokenizer tokenizer = CharTokenizer::from_text("abc");
   EXPECT_EQ(thrown<DataError>([&] { tokenizer.encode("ab\xC3"); }),
-            "invalid UTF-8 at byte offset 2: the text ends inside the character that 0xC3 begins");
+            "invalid UTF-8 at byte offset 2: the text ends inside the character that begins with 0xC3");
   EXPECT_THROW(CharTokenizer::from_text(""), DataError);
 }
 

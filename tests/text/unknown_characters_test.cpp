@@ -38,7 +38,7 @@ TEST(UnknownCharacters, are_all_said_at_once_with_their_places) {
       message_of<DataError>([&] { encode_text(tokenizer, "a\nBa", "prompt"); }),
       "prompt: a character is not among the 29 of the vocabulary: 'B' (U+0042) once (line 2, character 1)" + way_out);
   EXPECT_EQ(message_of<DataError>([&] { encode_text(tokenizer, "a\xFF", "prompt"); }),
-            "prompt: invalid UTF-8 at byte offset 1: byte 0xFF begins no character");
+            "prompt: invalid UTF-8 at byte offset 1: byte 0xFF cannot begin a character");
 }
 
 TEST(UnknownCharacters, a_long_list_is_cut) {

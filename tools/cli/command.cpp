@@ -55,7 +55,7 @@ std::string nearest_option(const cxxopts::Options& options, const std::string& w
     if (!option.desc.empty()) names.push_back("--" + long_name(option));
   }
   const auto begins = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(wrong); });
-  const std::string nearest = wrong.size() > 3 && begins != names.end() ? *begins : nearest_name(wrong, names);
+  const std::string nearest = wrong.size() > 3 && begins != names.end() ? *begins : config::nearest_name(wrong, names);
   return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
 }
 
@@ -146,11 +146,11 @@ std::string required_argument(const cxxopts::ParseResult& values, const std::str
 void check_json(const cxxopts::ParseResult& values) {
   const std::string file = values.count("json") > 0 ? values["json"].as<std::string>() : "";
   if (file.empty() || file == "-") return;
-  const std::string place = link_target(file);
+  const std::string place = files::link_target(file);
   std::error_code error;
   if (std::filesystem::is_directory(place, error))
     throw DataError(fmt::format("cannot write {}: is a directory", file));
-  if (!std::filesystem::is_directory(folder_of(place), error)) {
+  if (!std::filesystem::is_directory(files::folder_of(place), error)) {
     throw DataError(fmt::format("cannot write {}: no such file or directory", file));
   }
 }
@@ -162,7 +162,7 @@ void write_json(const cxxopts::ParseResult& values, const std::string& json) {
     return;
   }
   std::fflush(stdout);  // FILE may be standard output under another name
-  write_output(posix_files(), file, json + "\n");
+  files::write_output(posix_files(), file, json + "\n");
 }
 
 std::string counted(Index count, const std::string& what) {

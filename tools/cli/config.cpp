@@ -75,7 +75,7 @@ int run_config(const Arguments& arguments) {
       required_argument(parsed.values, "what", "config: explain, or check FILE; see handgrad config --help");
   if (what == "explain") return explain(parsed.values);
   if (what != "check") {
-    const std::string nearest = nearest_name(what, {"explain", "check"});
+    const std::string nearest = config::nearest_name(what, {"explain", "check"});
     throw UsageError(fmt::format("config: explain, or check FILE; got {}{}", quoted_excerpt(what),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }

@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/train/data_source.h"
@@ -26,7 +26,8 @@ void append_stream(Corpus& corpus, const std::string& path) {
   const bool standard = path == "-";
   if (standard && isatty(STDIN_FILENO) == 1)
     note("note: the text is read from the terminal; Ctrl-D on a new line ends it");
-  const std::string text = standard ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
+  const std::string text =
+      standard ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : files::read_file(path);
   if (text.empty()) throw DataError(fmt::format("empty file: {}", standard ? "standard input" : path));
   corpus.text += text;
   corpus.files.push_back({standard ? "standard input" : path, static_cast<Index>(text.size())});

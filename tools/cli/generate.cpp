@@ -10,7 +10,8 @@
 #include "command.h"
 #include "escape.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/files/utf8.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/text/encoding_check.h"
@@ -42,7 +43,7 @@ std::string default_prompt_said(const Tokenizer& tokenizer, bool quiet) {
   if (prompt != "\n" && !quiet) {
     note(fmt::format(
         "note: the vocabulary has no line break to begin with; the text goes on from {}, which is not printed",
-        describe_character(utf8_character(prompt, 0).code_point)));
+        files::describe_character(files::utf8_character(prompt, 0).code_point)));
   }
   return prompt;
 }
@@ -54,7 +55,7 @@ std::string read_prompt(const cxxopts::ParseResult& values, const Tokenizer& tok
   if (values.count("prompt") > 0) return values["prompt"].as<std::string>();
   if (values.count("prompt-file") == 0) return default_prompt_said(tokenizer, is_quiet(values));
   const std::string file = values["prompt-file"].as<std::string>();
-  const std::string text = file == "-" ? standard_input() : read_file(file);
+  const std::string text = file == "-" ? standard_input() : files::read_file(file);
   if (tokenizer.name() == "char") check_encoding(text, file == "-" ? "standard input" : file, file == "-" ? "" : file);
   return without_final_line_break(text);
 }
@@ -98,7 +99,7 @@ void note_choice(const FoundCheckpoint& found, const std::string& path, bool qui
   for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
   const LoopState& loop = found.checkpoint.loop();
   std::error_code error;
-  const std::string best = folder_of(found.checkpoint.path()) + "/best.h5";
+  const std::string best = files::folder_of(found.checkpoint.path()) + "/best.h5";
   if (quiet || loop.best_step <= 0 || loop.best_step == loop.step || !std::filesystem::is_directory(path, error) ||
       !std::filesystem::exists(best, error)) {
     return;

@@ -110,7 +110,7 @@ int run_inspect(const Arguments& arguments) {
       required_argument(parsed.values, "file", "inspect: a FILE is needed; see handgrad inspect --help");
   if (parsed.values.count("verify") > 0) return verify(path);
   if (parsed.values.count("reseal") > 0) {
-    const bool sealed = reseal(posix_files(), link_target(path));
+    const bool sealed = reseal(posix_files(), files::link_target(path));
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }

@@ -14,7 +14,7 @@
 #include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -67,7 +67,7 @@ int dispatch(const Arguments& arguments) {
   if (found == std::end(commands)) {
     std::vector<std::string> names;
     for (const Command& c : commands) names.emplace_back(c.name);
-    const std::string nearest = nearest_name(arguments[0], names);
+    const std::string nearest = config::nearest_name(arguments[0], names);
     throw UsageError(fmt::format("there is no command {}{}; see handgrad --help", quoted_excerpt(arguments[0]),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
@@ -83,7 +83,7 @@ int fail(const std::string& message, int code) {
 // Standard output that fails is an error of its own, but for a reader that has gone: that is how `| head` ends.
 int output_failed(int error) {
   if (error == EPIPE) return reader_gone;
-  return fail(fmt::format("cannot write to standard output: {}", describe_errno(error)), files_and_data);
+  return fail(fmt::format("cannot write to standard output: {}", files::describe_errno(error)), files_and_data);
 }
 
 int run(const Arguments& arguments) {

@@ -5,6 +5,7 @@
 #include "escape.h"
 #include "handgrad/config/split.h"
 #include "handgrad/core/gemm.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/train/memory.h"
 #include "handgrad/train/run.h"

@@ -12,17 +12,17 @@
 #include "handgrad/config/resume.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 
 namespace handgrad::cli {
 namespace {
 
-namespace files = std::filesystem;
+namespace stdfs = std::filesystem;
 
 // A run folder in the place of CONFIG: with --resume auto its config is meant.
 void check_config_path(TrainRequest& request) {
   std::error_code error;
-  if (!files::is_directory(request.config_path, error)) return;
+  if (!stdfs::is_directory(request.config_path, error)) return;
   if (!is_run_folder(request.config_path)) {
     throw UsageError(fmt::format("train: {}: it is a folder; CONFIG is a file", request.config_path));
   }
@@ -64,17 +64,17 @@ namespace {
 // The run folder that a checkpoint path belongs to; empty if to none.
 std::string run_of(const std::string& path) {
   if (is_run_folder(path)) return path;
-  const files::path absolute =
-      files::absolute(path + "/.").lexically_normal().parent_path();  // without a slash at its end
+  const stdfs::path absolute =
+      stdfs::absolute(path + "/.").lexically_normal().parent_path();  // without a slash at its end
   if (absolute.filename() == "checkpoints") return absolute.parent_path().string();
-  const files::path parent = absolute.parent_path();
+  const stdfs::path parent = absolute.parent_path();
   return parent.filename() == "checkpoints" ? parent.parent_path().string() : "";
 }
 
 // A name to derive a run folder's from: that of a file, not of a pipe such as <(...) or /dev/stdin.
 bool has_a_name(const std::string& config_path) {
   std::error_code error;
-  return files::is_regular_file(config_path, error) && !files::path(config_path).stem().empty();
+  return stdfs::is_regular_file(config_path, error) && !stdfs::path(config_path).stem().empty();
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::string output_folder(const TrainRequest& request) {
   std::error_code error;
   if (!request.out.empty()) return request.out;
   if (!request.resume.empty() && request.resume != "auto") {
-    if (!files::exists(request.resume, error)) {
+    if (!stdfs::exists(request.resume, error)) {
       throw DataError(fmt::format("train: --resume {}: there is no such file or folder", request.resume));
     }
     const std::string run = run_of(request.resume);
@@ -92,14 +92,14 @@ std::string output_folder(const TrainRequest& request) {
   if (request.config_path.empty()) {
     throw UsageError(fmt::format("train: --out DIR is needed: {} is in no run folder", request.resume));
   }
-  if (files::exists(request.config_path, error) && !has_a_name(request.config_path)) {
+  if (stdfs::exists(request.config_path, error) && !has_a_name(request.config_path)) {
     throw UsageError(fmt::format("train: --out DIR is needed: {} gives no name for a run", request.config_path));
   }
   // DIR/config.toml is the same run as DIR.
-  const files::path config(request.config_path);
-  const std::string beside = folder_of(request.config_path);
+  const stdfs::path config(request.config_path);
+  const std::string beside = files::folder_of(request.config_path);
   if (config.filename() == "config.toml" && is_run_folder(beside)) return beside;
-  return (files::path("runs") / config.stem()).string();
+  return (stdfs::path("runs") / config.stem()).string();
 }
 
 namespace {
@@ -108,7 +108,7 @@ namespace {
 ParsedConfig read_config(const TrainRequest& request, const std::optional<Checkpoint>& checkpoint) {
   std::string path = request.config_path;
   if (path.empty()) path = run_of(request.resume) + "/config.toml";
-  const bool stored = request.config_path.empty() && checkpoint && !files::exists(path);
+  const bool stored = request.config_path.empty() && checkpoint && !stdfs::exists(path);
   ParsedConfig parsed = stored ? parse_config(to_toml(checkpoint->config()), checkpoint->path(), "/", request.overrides)
                                : load_config(path, request.overrides);
   if (request.init.empty()) validate(parsed.config, path);
@@ -149,9 +149,9 @@ bool holds_checkpoints(const std::string& folder) {
 // Refuses a folder that a new run must not write into.
 void check_folder_is_free(const TrainRequest& request, const std::string& folder) {
   std::error_code error;
-  if (!files::exists(folder, error)) return;
-  if (!files::is_directory(folder, error)) throw DataError(fmt::format("{}: it is not a folder", folder));
-  if (files::is_empty(folder, error)) return;
+  if (!stdfs::exists(folder, error)) return;
+  if (!stdfs::is_directory(folder, error)) throw DataError(fmt::format("{}: it is not a folder", folder));
+  if (stdfs::is_empty(folder, error)) return;
   if (!is_run_folder(folder)) {
     throw DataError(fmt::format("{}: holds other files and no run; choose another folder with --out", folder));
   }
@@ -201,7 +201,7 @@ std::optional<Checkpoint> newest_of(const TrainRequest& request, const std::stri
   }
   if (!newest.checkpoint && !request.quiet) {
     say(fmt::format("{}: no checkpoint yet; beginning at step 0\n",
-                    files::absolute(folder).lexically_normal().string()));
+                    stdfs::absolute(folder).lexically_normal().string()));
   }
   return std::move(newest.checkpoint);
 }
@@ -211,13 +211,13 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainRequest& request, cons
   FoundCheckpoint found = find_checkpoint(request.resume);
   note_passed_over(found.passed_over);
   std::error_code error;
-  if (!files::equivalent(run_of(request.resume), folder, error)) {
+  if (!stdfs::equivalent(run_of(request.resume), folder, error)) {
     check_folder_is_free(request, folder);
     if (!checkpoint_steps(folder).empty()) {
       throw DataError(
           fmt::format("{}: holds another run than the one to resume; choose another folder with --out", folder));
     }
-  } else if (!files::equivalent(request.resume, folder, error)) {
+  } else if (!stdfs::equivalent(request.resume, folder, error)) {
     const NewestCheckpoint newest = newest_checkpoint(folder);
     if (newest.checkpoint && newest.checkpoint->loop().step > found.checkpoint.loop().step) {
       throw DataError(

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "handgrad/checkpoint/checkpoint.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 
 namespace handgrad {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/durable_write.h"
 #include "handgrad/io/container.h"
 
 namespace handgrad {

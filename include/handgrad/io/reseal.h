@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/durable_write.h"
 #include "handgrad/io/container_reader.h"
 
 namespace handgrad {
