@@ -28,7 +28,7 @@ Index step_of(std::string_view name) {
   return number && name == checkpoint_name(step) ? step : -1;
 }
 
-// Names in the folder of checkpoints that are neither a checkpoint's nor the program's own.
+// Names in the folder of checkpoints that handgrad does not write.
 std::vector<std::string> foreign_names(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -51,14 +51,14 @@ class Search {
  public:
   explicit Search(std::string run_folder) : folder_(std::move(run_folder) + "/checkpoints/") {}
 
-  NewestCheckpoint run(const std::vector<Index>& steps) {
+  FoundCheckpoint run(const std::vector<Index>& steps) {
     for (const Index step : steps) {
       try_own(step);
       if (newest_.checkpoint) break;
     }
     for (const std::string& name : foreign_names(folder_)) {
       const bool wanted = !newest_.checkpoint && name.ends_with(".h5");
-      wanted ? try_other(name) : pass_over(name, "handgrad writes no file of this name");
+      wanted ? try_other(name) : pass_over(name, "not a file name that handgrad writes");
     }
     if (!newest_.checkpoint) newest_.checkpoint = std::move(other_);
     return std::move(newest_);
@@ -73,7 +73,7 @@ class Search {
     try {
       return Checkpoint::load(folder_ + name);
     } catch (const CheckpointError& error) {
-      std::string_view reason = error.what();  // it names the file
+      std::string_view reason = error.what();  // contains the path
       if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
       newest_.passed_over.emplace_back(reason);
       newest_.has_unreadable = true;
@@ -87,7 +87,7 @@ class Search {
     if (checkpoint->loop().step == step) {
       newest_.checkpoint = std::move(checkpoint);
     } else {
-      pass_over(checkpoint_name(step), fmt::format("it is the checkpoint of step {}", checkpoint->loop().step));
+      pass_over(checkpoint_name(step), fmt::format("contains the checkpoint of step {}", checkpoint->loop().step));
       keep_newer(std::move(*checkpoint));
     }
   }
@@ -102,7 +102,7 @@ class Search {
   }
 
   std::string folder_;
-  NewestCheckpoint newest_;
+  FoundCheckpoint newest_;
   std::optional<Checkpoint> other_;
 };
 
@@ -125,7 +125,7 @@ std::vector<Index> checkpoint_steps(const std::string& run_folder) {
   return steps;
 }
 
-NewestCheckpoint newest_checkpoint(const std::string& run_folder) {
+FoundCheckpoint newest_checkpoint(const std::string& run_folder) {
   return Search(run_folder).run(checkpoint_steps(run_folder));
 }
 
@@ -147,17 +147,14 @@ std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::
 
 FoundCheckpoint find_checkpoint(const std::string& path) {
   std::error_code error;
-  if (!stdfs::is_directory(path, error)) return {Checkpoint::load(path), {}};
+  if (!stdfs::is_directory(path, error)) return {.checkpoint = Checkpoint::load(path)};
   std::string folder = path;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (stdfs::path(folder).filename() == "checkpoints") folder = files::folder_of(folder);
-  NewestCheckpoint newest = newest_checkpoint(folder);
-  if (!newest.checkpoint) {
-    throw CheckpointError(newest.passed_over.empty() ? fmt::format("{}: holds no checkpoint", path)
-                                                     : fmt::format("{}: holds no whole checkpoint: {}", path,
-                                                                   fmt::join(newest.passed_over, "; ")));
-  }
-  return {std::move(*newest.checkpoint), std::move(newest.passed_over)};
+  FoundCheckpoint found = newest_checkpoint(folder);
+  if (found.checkpoint) return found;
+  if (found.passed_over.empty()) throw CheckpointError(fmt::format("{}: contains no checkpoint", path));
+  throw CheckpointError(fmt::format("{}: contains no valid checkpoint: {}", path, fmt::join(found.passed_over, "; ")));
 }
 
 bool is_run_folder(const std::string& folder) {
@@ -169,7 +166,7 @@ void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index kee
   Index kept = 0;
   for (const Index step : checkpoint_steps(run_folder)) {
     const std::string path = checkpoint_path(run_folder, step);
-    if (step > loop.step || !is_file(path)) continue;  // a folder, a link or a pipe of that name is no checkpoint
+    if (step > loop.step || !is_file(path)) continue;  // not a folder, link or pipe of that name
     if (kept < keep) {
       ++kept;
     } else if (step != loop.best_step) {

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "files/system_calls.h"
+#include "handgrad/core/errors.h"
 
 namespace handgrad {
 namespace {
@@ -81,6 +82,14 @@ std::string describe_errno(int error) {
   const bool acronym = message.size() > 1 && std::isupper(static_cast<unsigned char>(message[1]));
   if (!acronym) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
   return message;
+}
+
+void fail(std::string_view operation, const std::string& path, std::string_view reason) {
+  throw DataError(fmt::format("cannot {} {}: {}", operation, path, reason));
+}
+
+void fail(std::string_view operation, const std::string& path, int error) {
+  fail(operation, path, describe_errno(error));
 }
 
 std::string folder_of(const std::string& path) {

@@ -27,13 +27,9 @@ struct Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 };
 
-[[noreturn]] void cannot_read(const std::string& path, const std::string& reason) {
-  throw DataError(fmt::format("cannot read {}: {}", path, reason));
-}
-
 void check_size(const std::string& path, Index size, Index max_bytes) {
   if (size > max_bytes) {
-    cannot_read(path, fmt::format("at most {} bytes are expected, it has {} or more", max_bytes, size));
+    fail("read", path, fmt::format("at most {} bytes are expected, it has {} or more", max_bytes, size));
   }
 }
 
@@ -42,26 +38,26 @@ template <class Content>
 void read_into(Content& content, const std::string& path, Index max_bytes, bool regular_only) {
   // O_NONBLOCK: opening a named pipe without a writer must not block.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (regular_only ? O_NONBLOCK : 0)));
-  if (file.value < 0) cannot_read(path, describe_errno(errno));
+  if (file.value < 0) fail("read", path, errno);
   struct stat info {};
-  if (::fstat(file.value, &info) < 0) cannot_read(path, describe_errno(errno));
-  if (S_ISDIR(info.st_mode)) cannot_read(path, "it is a folder");
+  if (::fstat(file.value, &info) < 0) fail("read", path, errno);
+  if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR);
   const bool regular = S_ISREG(info.st_mode);
-  if (regular_only && !regular) cannot_read(path, "it is not a regular file");
+  if (regular_only && !regular) fail("read", path, "is not a regular file");
   const auto expected = static_cast<Index>(regular ? info.st_size : 0);
   check_size(path, expected, max_bytes);
 
   constexpr std::size_t chunk = 1 << 16;
   std::size_t size = 0;
   // One byte more than expected: the read that finds the end of the file needs room.
-  content.resize(static_cast<std::size_t>(expected) + 1);
+  content.resize(expected + 1);
   for (;;) {
     if (size == content.size()) content.resize(size + std::max(size / 2, chunk));
     const auto taken = ::read(file.value, content.data() + size, content.size() - size);
     if (taken < 0 && errno == EINTR) continue;
-    if (taken < 0) cannot_read(path, describe_errno(errno));
+    if (taken < 0) fail("read", path, errno);
     if (taken == 0) break;
-    size += static_cast<std::size_t>(taken);
+    size += taken;
     check_size(path, static_cast<Index>(size), max_bytes);
   }
   content.resize(size);

@@ -1,16 +1,9 @@
 #include "files/system_calls.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include "handgrad/core/errors.h"
-
 namespace handgrad::files {
-
-void fail(std::string_view operation, const std::string& path, int error) {
-  throw DataError(fmt::format("cannot {} {}: {}", operation, path, describe_errno(error)));
-}
 
 int write_all(FileSystem* fs, int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {

@@ -9,9 +9,6 @@
 
 namespace handgrad::files {
 
-/// Throws DataError: "cannot <operation> <path>: <reason>".
-[[noreturn]] void fail(std::string_view operation, const std::string& path, int error);
-
 /// Throws as fail() if `result` is -errno.
 inline void check(int result, std::string_view operation, const std::string& path) {
   if (result < 0) fail(operation, path, -result);

@@ -8,7 +8,7 @@
 #include "handgrad/files/encoding.h"
 #include "handgrad/files/utf8.h"
 
-namespace handgrad {
+namespace handgrad::text {
 
 void check_encoding(std::string_view text, std::string_view source, std::string_view path) {
   try {
@@ -25,4 +25,4 @@ void check_encoding(std::string_view text, std::string_view source, std::string_
   }
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::text

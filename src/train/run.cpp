@@ -42,7 +42,7 @@ void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteSte
 void refuse_later_checkpoints(const std::string& folder, Index step) {
   const std::vector<Index> steps = checkpoint_steps(folder);
   if (steps.empty() || steps.front() <= step) return;
-  const NewestCheckpoint newest = newest_checkpoint(folder);
+  const FoundCheckpoint newest = newest_checkpoint(folder);
   if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // the later ones are damaged
   throw DataError(
       fmt::format("{}: holds a later checkpoint (step {}) than this run's (step {}); --resume auto takes it", folder,

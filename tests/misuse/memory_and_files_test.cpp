@@ -43,10 +43,10 @@ TEST(MisuseText, encodings) {
   EXPECT_EQ(files::guess_wide_encoding("").name, "");
   EXPECT_EQ(files::guess_encoding("").name, "");
   EXPECT_EQ(files::conversion_hint({}, ""), "");
-  EXPECT_NO_THROW(check_encoding("", ""));
-  EXPECT_REFUSED(DataError, "", check_encoding("\xff", ""));
-  EXPECT_EQ(composed_letter(0, 0), 0u);
-  EXPECT_EQ(composed_letter(0xffffffffu, 0xffffffffu), 0u);
+  EXPECT_NO_THROW(text::check_encoding("", ""));
+  EXPECT_REFUSED(DataError, "", text::check_encoding("\xff", ""));
+  EXPECT_EQ(text::composed_letter(0, 0), 0u);
+  EXPECT_EQ(text::composed_letter(0xffffffffu, 0xffffffffu), 0u);
 }
 
 TEST(MisuseText, unknown_characters) {

@@ -18,19 +18,21 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 
 TEST(MisuseGenerate, sampling) {
   const std::vector<float> two{0.0f, 1.0f}, bad{0.0f, inf}, hidden{-inf, -inf};
-  const std::vector<Candidate> one{{0, 1.0}};
-  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one token are needed, got none", candidates({}, {}));
+  const std::vector<generate::Candidate> one{{0, 1.0}};
+  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one token are needed, got none",
+                 generate::candidates({}, {}));
   EXPECT_REFUSED(RangeError, "sampling: the logits of at least one", sample_token({}, {}, 0));
-  EXPECT_REFUSED(RangeError, "sampling: at least one candidate is needed, got none", draw({}, 0.5));
-  EXPECT_REFUSED(RangeError, "sampling: u in [0, 1) is needed, got 1", draw(one, 1.0));
-  EXPECT_REFUSED(RangeError, "got nan", draw(one, nan));
-  EXPECT_REFUSED(RangeError, "got -0.5", draw(one, -0.5));
-  EXPECT_REFUSED(NonFiniteError, "sampling: the logit of token 1 is inf", candidates(bad, {}));
-  EXPECT_REFUSED(NonFiniteError, "sampling: every logit is -infinity", candidates(hidden, {}));
+  EXPECT_REFUSED(RangeError, "sampling: at least one candidate is needed, got none", generate::draw({}, 0.5));
+  EXPECT_REFUSED(RangeError, "sampling: u in [0, 1) is needed, got 1", generate::draw(one, 1.0));
+  EXPECT_REFUSED(RangeError, "got nan", generate::draw(one, nan));
+  EXPECT_REFUSED(RangeError, "got -0.5", generate::draw(one, -0.5));
+  EXPECT_REFUSED(NonFiniteError, "sampling: the logit of token 1 is inf", generate::candidates(bad, {}));
+  EXPECT_REFUSED(NonFiniteError, "sampling: every logit is -infinity", generate::candidates(hidden, {}));
   EXPECT_REFUSED(RangeError, "temperature: expected a number from 0 to 1e6, got nan", validate({.temperature = nan}));
-  EXPECT_REFUSED(RangeError, "temperature:", candidates(two, {.temperature = -1.0}));
-  EXPECT_REFUSED(RangeError, "top-k: expected 0 (off) or more, got -1", candidates(two, {.top_k = -1}));
-  EXPECT_REFUSED(RangeError, "top-p: expected a number from 0 to 1, got 1.5", candidates(two, {.top_p = 1.5}));
+  EXPECT_REFUSED(RangeError, "temperature:", generate::candidates(two, {.temperature = -1.0}));
+  EXPECT_REFUSED(RangeError, "top-k: expected 0 (off) or more, got -1", generate::candidates(two, {.top_k = -1}));
+  EXPECT_REFUSED(RangeError, "top-p: expected a number from 0 to 1, got 1.5",
+                 generate::candidates(two, {.top_p = 1.5}));
 }
 
 TEST(MisuseGenerate, generator) {

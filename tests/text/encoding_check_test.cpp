@@ -14,11 +14,11 @@ using namespace std::string_literals;
 using test::message_of;
 
 std::string refusal(const std::string& text) {
-  return message_of<DataError>([&] { check_encoding(text, "a.txt", "a.txt"); });
+  return message_of<DataError>([&] { text::check_encoding(text, "a.txt", "a.txt"); });
 }
 
 TEST(EncodingCheck, names_offset_and_encoding) {
-  EXPECT_NO_THROW(check_encoding("caf\xC3\xA9, a NUL\0 here"s, "a.txt"));
+  EXPECT_NO_THROW(text::check_encoding("caf\xC3\xA9, a NUL\0 here"s, "a.txt"));
   EXPECT_EQ(
       refusal("It\x92s late"),
       "a.txt: invalid UTF-8 at byte offset 2: byte 0x92 cannot begin a character; perhaps it is WINDOWS-1252 (single "

@@ -22,7 +22,7 @@ std::string config_path(const std::string& path) {
     if (entry.path().extension() == ".toml") configs.push_back(escaped(entry.path().filename().string()));
   }
   std::sort(configs.begin(), configs.end());
-  throw UsageError(fmt::format("{}: is a folder without a config.toml; name a config file{}", escaped(path),
+  throw UsageError(fmt::format("{}: is a directory without config.toml; name a config file{}", escaped(path),
                                configs.empty() ? "" : fmt::format(", one of {}", fmt::join(configs, ", "))));
 }
 

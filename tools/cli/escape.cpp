@@ -14,7 +14,7 @@ constexpr std::size_t excerpt_bytes = 60;
 
 bool is_control(std::uint32_t c) { return c < 0x20u || (c >= 0x7Fu && c <= 0x9Fu); }
 
-// Line and paragraph separators, embeddings, overrides and isolates of direction.
+// Line and paragraph separators; embeddings, overrides and isolates of text direction.
 bool changes_the_line(std::uint32_t c) {
   return c == 0x061Cu || c == 0x200Eu || c == 0x200Fu || (c >= 0x2028u && c <= 0x202Eu) ||
          (c >= 0x2066u && c <= 0x2069u);

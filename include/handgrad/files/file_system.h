@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "handgrad/core/types.h"
@@ -43,6 +44,10 @@ namespace files {
 
 /// "no space left on device" for ENOSPC, in English in every locale.
 std::string describe_errno(int error);
+
+/// Throws DataError: "cannot <operation> <path>: <reason>". An error number is a value of errno.
+[[noreturn]] void fail(std::string_view operation, const std::string& path, std::string_view reason);
+[[noreturn]] void fail(std::string_view operation, const std::string& path, int error);
 
 /// The folder part of a path; "." if it has none.
 std::string folder_of(const std::string& path);
