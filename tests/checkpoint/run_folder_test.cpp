@@ -52,8 +52,8 @@ TEST_F(RunFolder, foreign_files_never_outrank_the_runs_own) {
   stdfs::create_symlink("nothing.h5", in("step-00000400.h5"));
   ASSERT_EQ(::mkfifo(in("step-00000500.h5").c_str(), 0600), 0);
   const FoundCheckpoint found = find_checkpoint(path());
-  EXPECT_EQ(found.checkpoint.loop().step, 5);
-  EXPECT_EQ(found.checkpoint.path(), checkpoint_path(path(), 5));
+  EXPECT_EQ(found.checkpoint->loop().step, 5);
+  EXPECT_EQ(found.checkpoint->path(), checkpoint_path(path(), 5));
   for (const auto& entry : stdfs::directory_iterator(path() + "/checkpoints")) {
     const std::string name = entry.path().filename().string();
     const bool own =
@@ -70,7 +70,7 @@ TEST_F(RunFolder, without_one_of_its_own_the_newest_content_is_taken) {
   copy_as(3, "a.h5");
   for (const Index step : {3, 4, 5}) stdfs::remove(checkpoint_path(path(), step));
   const FoundCheckpoint found = find_checkpoint(path());
-  EXPECT_EQ(found.checkpoint.loop().step, 5);
+  EXPECT_EQ(found.checkpoint->loop().step, 5);
   EXPECT_TRUE(mentions(found.passed_over, "step-00000001.h5: it is the checkpoint of step 5"));
 }
 
@@ -79,11 +79,11 @@ TEST_F(RunFolder, training_on_deletes_and_replaces_none_of_them) {
   stdfs::create_directory(in("step-00000002.h5"));
   stdfs::create_directory(in("step-00000007.h5"));
   const FoundCheckpoint found = find_checkpoint(path());
-  const Config config = found.checkpoint.config();
-  TrainingRun run(Trainer::resume(found.checkpoint, config, test::tiny_source(config)), path());
+  const Config config = found.checkpoint->config();
+  TrainingRun run(Trainer::resume(*found.checkpoint, config, test::tiny_source(config)), path());
   EXPECT_EQ(run.set_aside().size(), 3u);
   for (int i = 0; i < 5; ++i) run.advance();
-  EXPECT_EQ(find_checkpoint(path()).checkpoint.loop().step, 10);
+  EXPECT_EQ(find_checkpoint(path()).checkpoint->loop().step, 10);
   for (const char* name : {"step-250.h5", "step-00000006.h5.set-aside", "step-00009999.h5.set-aside"}) {
     EXPECT_TRUE(stdfs::is_regular_file(in(name))) << name;
   }

@@ -79,7 +79,7 @@ TEST(MisuseIo, contents) {
   EXPECT_REFUSED(CheckpointError, "/a has no data", seal_contents(no_data));
   no_data.datasets = {{"/a", ElementType{77}, {2}, x}};
   EXPECT_REFUSED(CheckpointError, "", seal_contents(no_data));
-  EXPECT_EQ(element_bytes(ElementType{77}), 0u);
+  EXPECT_EQ(io::element_bytes(ElementType{77}), 0u);
   EXPECT_REFUSED(DataError, "", write_container(posix_files(), "/no/such/folder/file.h5", {}));
 }
 

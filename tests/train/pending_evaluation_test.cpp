@@ -96,7 +96,7 @@ TEST_F(PendingEvaluation, killed_between_save_and_evaluation_it_is_the_unbroken_
     for (Index i = 1; i <= snapshots.evaluations; ++i) {
       SCOPED_TRACE(i);
       const std::string killed = folder / "killed" + std::to_string(i);
-      const Checkpoint newest = find_checkpoint(killed).checkpoint;
+      const Checkpoint newest = *find_checkpoint(killed).checkpoint;
       EXPECT_TRUE(newest.loop().evaluation_pending);
       EXPECT_EQ(newest.loop().step, i < snapshots.evaluations || patience > 0 ? 3 * i : 20) << "no step is lost";
       TrainingRun run(trainer_for(config, killed), killed);

@@ -35,7 +35,7 @@ using test::tiny_source;
 Trainer new_trainer(const Config& config = tiny_config()) { return {config, tiny_source(config)}; }
 
 Trainer resumed_trainer(const std::string& folder, const Config& config = tiny_config()) {
-  return Trainer::resume(find_checkpoint(folder).checkpoint, config, tiny_source(config));
+  return Trainer::resume(*find_checkpoint(folder).checkpoint, config, tiny_source(config));
 }
 
 void finish(TrainingRun& run) {
@@ -183,7 +183,7 @@ TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   files::resize_file(checkpoint_path(folder / "run", 4), 1000);
   files::create_directory(checkpoint_path(folder / "run", 7));
   const FoundCheckpoint found = find_checkpoint(folder / "run");
-  EXPECT_EQ(found.checkpoint.loop().step, 3);
+  EXPECT_EQ(found.checkpoint->loop().step, 3);
   EXPECT_EQ(found.passed_over.size(), 2u);
   Config longer = config;
   longer.checkpoint.every = 100, longer.checkpoint.keep = 1;
@@ -338,7 +338,7 @@ TEST_F(RunTest, a_save_that_fails_loses_nothing) {
       EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
       EXPECT_NE(message.find(handgrad::files::describe_errno(error)), std::string::npos) << failed << ": " << message;
       const FoundCheckpoint found = find_checkpoint(folder / "run");
-      EXPECT_TRUE(found.checkpoint.loop().step == 4 || found.checkpoint.loop().step == 7) << failed;
+      EXPECT_TRUE(found.checkpoint->loop().step == 4 || found.checkpoint->loop().step == 7) << failed;
       EXPECT_EQ(found.passed_over, Names{});
       for (const std::string& name : checkpoints_in(folder / "run")) EXPECT_FALSE(name.ends_with(".tmp")) << failed;
       EXPECT_NO_THROW(Checkpoint::load(folder / "run/checkpoints/latest.h5")) << failed;
@@ -346,7 +346,7 @@ TEST_F(RunTest, a_save_that_fails_loses_nothing) {
       // Once the disk is well again, so is the run.
       armed = false;
       finish(run);
-      EXPECT_EQ(find_checkpoint(folder / "run").checkpoint.loop().step, 12);
+      EXPECT_EQ(find_checkpoint(folder / "run").checkpoint->loop().step, 12);
       if (calls == 1) {  // how many operations there are, now that nothing fails
         const TemporaryFolder other;
         FailingFiles counting;
