@@ -24,32 +24,50 @@ template <class S>
 void check_finite(const S* values, Index size, const std::string& path) {
   for (Index i = 0; i < size; ++i) {
     if (!is_finite(values[i])) {
-      throw NonFiniteError(
-          fmt::format("checkpoint: {}[{}] is {}: a state that is not finite is not stored", path, i, values[i]));
+      throw NonFiniteError(fmt::format("checkpoint: {}[{}] must be finite, got {}", path, i, values[i]));
     }
   }
 }
 
 template <class S>
 void add_tensor(ContainerContents& contents, const std::string& path, const Parameter& p, const S* flat) {
-  const std::span<const S> values(flat + p.offset, static_cast<std::size_t>(p.shape.size()));
+  const std::span<const S> values(flat + p.offset, p.shape.size());
   check_finite(values.data(), p.shape.size(), path);
   contents.add<S>(path, values, extents_of(p.shape));
 }
 
+// The integer counters of the loop, by the names of their attributes.
+constexpr std::pair<const char*, Index LoopState::*> counters[] = {
+    {"step", &LoopState::step},
+    {"updates", &LoopState::updates},
+    {"tokens", &LoopState::tokens},
+    {"best_step", &LoopState::best_step},
+    {"evaluations_since_best", &LoopState::evaluations_since_best},
+    {"skipped", &LoopState::skipped},
+    {"skipped_in_row", &LoopState::skipped_in_row}};
+
 void add_loop(ContainerContents& contents, const LoopState& loop) {
-  contents.attributes.push_back({"/loop", "step", loop.step});
-  contents.attributes.push_back({"/loop", "updates", loop.updates});
-  contents.attributes.push_back({"/loop", "tokens", loop.tokens});
+  for (const auto& [name, counter] : counters) contents.attributes.push_back({"/loop", name, loop.*counter});
   contents.attributes.push_back({"/loop", "best_loss", loop.best_loss});
-  contents.attributes.push_back({"/loop", "best_step", loop.best_step});
-  contents.attributes.push_back({"/loop", "evaluations_since_best", loop.evaluations_since_best});
   contents.attributes.push_back({"/loop", "evaluation_pending", Index{loop.evaluation_pending}});
-  contents.attributes.push_back({"/loop", "skipped", loop.skipped});
-  contents.attributes.push_back({"/loop", "skipped_in_row", loop.skipped_in_row});
 }
 
-// Copies a tensor out of a container, or says what is wrong with it.
+LoopState read_loop(const Container& container) {
+  LoopState loop;
+  bool valid = true;
+  for (const auto& [name, counter] : counters) {
+    loop.*counter = container.attribute<std::int64_t>("/loop", name);
+    valid = valid && loop.*counter >= 0;
+  }
+  loop.best_loss = container.attribute<double>("/loop", "best_loss");
+  loop.evaluation_pending = container.attribute_or<std::int64_t>("/loop", "evaluation_pending", 0) != 0;
+  if (!valid || loop.updates > loop.step) {
+    throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", container.name()));
+  }
+  return loop;
+}
+
+// Copies a tensor out of a container, or adds the reason why it cannot to `complaints`.
 template <class S>
 void take_tensor(const Container& container, const std::string& path, const Parameter& p, S* flat,
                  std::string& complaints) {
@@ -71,7 +89,7 @@ void take_tensor(const Container& container, const std::string& path, const Para
   std::copy(values.begin(), values.end(), flat + p.offset);
 }
 
-// Datasets below `group` that belong to nothing.
+// Adds the datasets below `group` that are not known to `complaints`.
 template <class Known>
 void complain_of_unknown(const Container& container, std::string_view group, Known known, std::string& complaints) {
   for (const DatasetEntry& entry : container.datasets()) {
@@ -80,8 +98,27 @@ void complain_of_unknown(const Container& container, std::string_view group, Kno
 }
 
 void refuse(const Container& container, const std::string& complaints) {
-  if (!complaints.empty())
-    throw CheckpointError(fmt::format("cannot load {}: {}", container.name(), complaints.substr(2)));
+  if (complaints.empty()) return;
+  throw CheckpointError(fmt::format("cannot load {}: {}", container.name(), complaints.substr(2)));
+}
+
+void refuse_unknown_datasets(const Container& container) {
+  std::string complaints;
+  const auto known = [](const std::string& path) {
+    return path == "/config" || path == "/tokenizer/code_points" || path.starts_with("/model/") ||
+           path.starts_with("/optimizer/");
+  };
+  complain_of_unknown(container, "/", known, complaints);
+  refuse(container, complaints);
+}
+
+std::unique_ptr<Tokenizer> stored_tokenizer(const Container& container) {
+  std::vector<std::uint32_t> code_points;
+  if (container.find("/tokenizer/code_points")) {
+    const auto stored = container.values<std::uint32_t>("/tokenizer/code_points");
+    code_points.assign(stored.begin(), stored.end());
+  }
+  return rebuild_tokenizer(container.attribute<std::string>("/tokenizer", "kind"), std::move(code_points));
 }
 
 }  // namespace
@@ -100,7 +137,7 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
   }
   contents.add_text("/config", config);
   if (!code_points.empty()) {
-    contents.add<std::uint32_t>("/tokenizer/code_points", code_points, {static_cast<Index>(code_points.size())});
+    contents.add<std::uint32_t>("/tokenizer/code_points", code_points, {std::ssize(code_points)});
   }
   contents.attributes.push_back({"/", "handgrad", std::string(HANDGRAD_VERSION)});
   const Numerics numerics = this_numerics();
@@ -115,45 +152,21 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
 }
 
 Checkpoint::Checkpoint(Container container) : container_(std::move(container)) {
-  const std::string& name = container_.name();
   try {
     config_ = parse_config(container_.text("/config"), "/config", "/").config;
     validate(config_, "/config");
-    std::vector<std::uint32_t> code_points;
-    if (container_.find("/tokenizer/code_points")) {
-      const auto stored = container_.values<std::uint32_t>("/tokenizer/code_points");
-      code_points.assign(stored.begin(), stored.end());
-    }
-    tokenizer_ = rebuild_tokenizer(container_.attribute<std::string>("/tokenizer", "kind"), std::move(code_points));
+    tokenizer_ = stored_tokenizer(container_);
   } catch (const CheckpointError&) {
     throw;
   } catch (const Error& error) {
-    throw CheckpointError(fmt::format("cannot load {}: {}", name, error.what()));
+    throw CheckpointError(fmt::format("cannot load {}: {}", path(), error.what()));
   }
   if (config_.model.vocab_size != tokenizer_->vocab_size()) {
-    throw CheckpointError(fmt::format("cannot load {}: a tokenizer of {} tokens does not fit a vocabulary of {}", name,
+    throw CheckpointError(fmt::format("cannot load {}: the tokenizer has {} tokens, but model.vocab_size is {}", path(),
                                       tokenizer_->vocab_size(), config_.model.vocab_size));
   }
-  std::string complaints;
-  const auto known = [](const std::string& path) {
-    return path == "/config" || path == "/tokenizer/code_points" || path.starts_with("/model/") ||
-           path.starts_with("/optimizer/");
-  };
-  complain_of_unknown(container_, "/", known, complaints);
-  refuse(container_, complaints);
-  loop_.step = container_.attribute<std::int64_t>("/loop", "step");
-  loop_.updates = container_.attribute<std::int64_t>("/loop", "updates");
-  loop_.tokens = container_.attribute<std::int64_t>("/loop", "tokens");
-  loop_.best_loss = container_.attribute<double>("/loop", "best_loss");
-  loop_.best_step = container_.attribute<std::int64_t>("/loop", "best_step");
-  loop_.evaluations_since_best = container_.attribute<std::int64_t>("/loop", "evaluations_since_best");
-  loop_.evaluation_pending = container_.attribute_or<std::int64_t>("/loop", "evaluation_pending", 0) != 0;
-  loop_.skipped = container_.attribute<std::int64_t>("/loop", "skipped");
-  loop_.skipped_in_row = container_.attribute<std::int64_t>("/loop", "skipped_in_row");
-  if (loop_.step < 0 || loop_.updates < 0 || loop_.updates > loop_.step || loop_.tokens < 0 || loop_.best_step < 0 ||
-      loop_.evaluations_since_best < 0 || loop_.skipped < 0 || loop_.skipped_in_row < 0) {
-    throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", name));
-  }
+  refuse_unknown_datasets(container_);
+  loop_ = read_loop(container_);
   numerics_ = {static_cast<int>(container_.attribute_or<std::int64_t>("/", "numerics", 1)),
                container_.attribute_or<std::string>("/", "gemm", {}),
                container_.attribute_or<std::string>("/", "instructions", {})};

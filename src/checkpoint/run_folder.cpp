@@ -7,11 +7,13 @@
 #include <filesystem>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
 
 namespace handgrad {
 namespace {
 
-namespace files = std::filesystem;
+namespace stdfs = std::filesystem;
 
 constexpr std::string_view cannot_load = "cannot load ";
 constexpr const char* set_aside_mark = ".set-aside";
@@ -26,11 +28,11 @@ Index step_of(std::string_view name) {
   return number && name == checkpoint_name(step) ? step : -1;
 }
 
-// Names in the folder of checkpoints that are neither a checkpoint's nor the program's own.
+// Names in the folder of checkpoints that handgrad does not write.
 std::vector<std::string> foreign_names(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : files::directory_iterator(folder, error)) {
+  for (const auto& entry : stdfs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     const bool own = step_of(name) >= 0 || name == "latest.h5" || name == "best.h5" || name.ends_with(".tmp") ||
                      name.find(set_aside_mark) != std::string::npos;
@@ -42,21 +44,21 @@ std::vector<std::string> foreign_names(const std::string& folder) {
 
 bool is_file(const std::string& path) {
   std::error_code error;
-  return files::is_regular_file(files::symlink_status(path, error));
+  return stdfs::is_regular_file(stdfs::symlink_status(path, error));
 }
 
 class Search {
  public:
   explicit Search(std::string run_folder) : folder_(std::move(run_folder) + "/checkpoints/") {}
 
-  NewestCheckpoint run(const std::vector<Index>& steps) {
+  FoundCheckpoint run(const std::vector<Index>& steps) {
     for (const Index step : steps) {
       try_own(step);
       if (newest_.checkpoint) break;
     }
     for (const std::string& name : foreign_names(folder_)) {
       const bool wanted = !newest_.checkpoint && name.ends_with(".h5");
-      wanted ? try_other(name) : pass_over(name, "handgrad writes no file of this name");
+      wanted ? try_other(name) : pass_over(name, "not a file name that handgrad writes");
     }
     if (!newest_.checkpoint) newest_.checkpoint = std::move(other_);
     return std::move(newest_);
@@ -71,7 +73,7 @@ class Search {
     try {
       return Checkpoint::load(folder_ + name);
     } catch (const CheckpointError& error) {
-      std::string_view reason = error.what();  // it names the file
+      std::string_view reason = error.what();  // contains the path
       if (reason.starts_with(cannot_load)) reason.remove_prefix(cannot_load.size());
       newest_.passed_over.emplace_back(reason);
       newest_.has_unreadable = true;
@@ -85,7 +87,7 @@ class Search {
     if (checkpoint->loop().step == step) {
       newest_.checkpoint = std::move(checkpoint);
     } else {
-      pass_over(checkpoint_name(step), fmt::format("it is the checkpoint of step {}", checkpoint->loop().step));
+      pass_over(checkpoint_name(step), fmt::format("contains the checkpoint of step {}", checkpoint->loop().step));
       keep_newer(std::move(*checkpoint));
     }
   }
@@ -100,7 +102,7 @@ class Search {
   }
 
   std::string folder_;
-  NewestCheckpoint newest_;
+  FoundCheckpoint newest_;
   std::optional<Checkpoint> other_;
 };
 
@@ -115,7 +117,7 @@ std::string checkpoint_path(const std::string& run_folder, Index step) {
 std::vector<Index> checkpoint_steps(const std::string& run_folder) {
   std::vector<Index> steps;
   std::error_code error;
-  for (const auto& entry : files::directory_iterator(run_folder + "/checkpoints", error)) {
+  for (const auto& entry : stdfs::directory_iterator(run_folder + "/checkpoints", error)) {
     const Index step = step_of(entry.path().filename().string());
     if (step >= 0) steps.push_back(step);
   }
@@ -123,7 +125,7 @@ std::vector<Index> checkpoint_steps(const std::string& run_folder) {
   return steps;
 }
 
-NewestCheckpoint newest_checkpoint(const std::string& run_folder) {
+FoundCheckpoint newest_checkpoint(const std::string& run_folder) {
   return Search(run_folder).run(checkpoint_steps(run_folder));
 }
 
@@ -134,10 +136,10 @@ std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::
     const std::string path = checkpoint_path(run_folder, later);
     std::error_code error;
     std::string target = path + set_aside_mark;
-    for (int n = 2; files::exists(files::symlink_status(target, error)); ++n) {
+    for (int n = 2; stdfs::exists(stdfs::symlink_status(target, error)); ++n) {
       target = fmt::format("{}{}-{}", path, set_aside_mark, n);
     }
-    rename_file(fs, path, target);
+    files::rename_file(fs, path, target);
     paths.push_back(target);
   }
   return paths;
@@ -145,33 +147,30 @@ std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::
 
 FoundCheckpoint find_checkpoint(const std::string& path) {
   std::error_code error;
-  if (!files::is_directory(path, error)) return {Checkpoint::load(path), {}};
+  if (!stdfs::is_directory(path, error)) return {.checkpoint = Checkpoint::load(path)};
   std::string folder = path;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (files::path(folder).filename() == "checkpoints") folder = folder_of(folder);
-  NewestCheckpoint newest = newest_checkpoint(folder);
-  if (!newest.checkpoint) {
-    throw CheckpointError(newest.passed_over.empty() ? fmt::format("{}: holds no checkpoint", path)
-                                                     : fmt::format("{}: holds no whole checkpoint: {}", path,
-                                                                   fmt::join(newest.passed_over, "; ")));
-  }
-  return {std::move(*newest.checkpoint), std::move(newest.passed_over)};
+  if (stdfs::path(folder).filename() == "checkpoints") folder = files::folder_of(folder);
+  FoundCheckpoint found = newest_checkpoint(folder);
+  if (found.checkpoint) return found;
+  if (found.passed_over.empty()) throw CheckpointError(fmt::format("{}: contains no checkpoint", path));
+  throw CheckpointError(fmt::format("{}: contains no valid checkpoint: {}", path, fmt::join(found.passed_over, "; ")));
 }
 
 bool is_run_folder(const std::string& folder) {
   std::error_code error;
-  return files::exists(folder + "/lock", error) || !checkpoint_steps(folder).empty();
+  return stdfs::exists(folder + "/lock", error) || !checkpoint_steps(folder).empty();
 }
 
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop) {
   Index kept = 0;
   for (const Index step : checkpoint_steps(run_folder)) {
     const std::string path = checkpoint_path(run_folder, step);
-    if (step > loop.step || !is_file(path)) continue;  // a folder, a link or a pipe of that name is no checkpoint
+    if (step > loop.step || !is_file(path)) continue;  // not a folder, link or pipe of that name
     if (kept < keep) {
       ++kept;
     } else if (step != loop.best_step) {
-      remove_file(fs, path);
+      files::remove_file(fs, path);
     }
   }
 }

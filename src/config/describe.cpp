@@ -12,21 +12,21 @@
 namespace handgrad {
 namespace {
 
-std::string_view resume_text(ResumeClass resume) {
+std::string_view resume_text(config::ResumeClass resume) {
   switch (resume) {
-    case ResumeClass::same:
+    case config::ResumeClass::same:
       return "stays";
-    case ResumeClass::free:
+    case config::ResumeClass::free:
       return "may change";
-    case ResumeClass::steps:
+    case config::ResumeClass::steps:
       return "may change, not below the updates done";
-    case ResumeClass::global_batch:
+    case config::ResumeClass::global_batch:
       return "may change, if batch_size x accumulation stays";
   }
   return "";
 }
 
-std::string default_text(const Field& field) { return to_toml(field.get(Config{})); }
+std::string default_text(const config::Field& field) { return config::to_toml(field.get(Config{})); }
 
 // A bar would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
@@ -38,12 +38,12 @@ std::string cell(std::string_view text) {
 }  // namespace
 
 std::string to_toml(const Config& config) {
-  std::string text = fmt::format("format = {}\n", config_format);
+  std::string text = fmt::format("format = {}\n", config::config_format);
   std::string table;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     if (field.table != table) text += fmt::format("\n[{}]\n", field.table);
     table = field.table;
-    text += fmt::format("{} = {}\n", field.name(), to_toml(field.get(config)));
+    text += fmt::format("{} = {}\n", field.name(), config::to_toml(field.get(config)));
   }
   return text;
 }
@@ -59,12 +59,12 @@ std::string lower(std::string_view text) {
 template <class Wanted>
 std::string explain_fields(Wanted wanted) {
   std::string text, table;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     if (!wanted(field)) continue;
     if (field.table != table) text += fmt::format("{}[{}]\n", table.empty() ? "" : "\n", field.table);
     table = field.table;
     text += fmt::format("  {} = {}\n      {}\n      {}; when resumed: {}\n", field.name(), default_text(field),
-                        field.help, expected(field), resume_text(field.resume));
+                        field.help, config::expected(field), resume_text(field.resume));
   }
   return text;
 }
@@ -72,24 +72,24 @@ std::string explain_fields(Wanted wanted) {
 }  // namespace
 
 std::string explain_config(std::string_view only) {
-  if (only.empty()) return explain_fields([](const Field&) { return true; });
-  std::string text = explain_fields([&](const Field& field) { return field.key == only || field.table == only; });
+  if (only.empty()) return explain_fields([](const config::Field&) { return true; });
+  std::string text =
+      explain_fields([&](const config::Field& field) { return field.key == only || field.table == only; });
   if (!text.empty()) return text;
-  const auto called = [&](const Field& field) {
-    return field.name() == only ||
-           std::find(field.elsewhere.begin(), field.elsewhere.end(), only) != field.elsewhere.end();
+  const auto called = [&](const config::Field& field) {
+    return field.name() == only || std::find(field.aliases.begin(), field.aliases.end(), only) != field.aliases.end();
   };
   text = explain_fields(called);  // a name without its table, or another program's
   if (!text.empty()) return text;
-  const std::string shown = excerpt(only);
+  const std::string shown = config::excerpt(only);
   if (only.find('.') != std::string_view::npos) {
-    throw ConfigError(fmt::format("there is no key {}{}", shown, suggestion(only)));
+    throw ConfigError(fmt::format("there is no key {}{}", shown, config::suggestion(only)));
   }
   const std::string word = lower(only);
-  text =
-      explain_fields([&](const Field& field) { return lower(field.key + " " + field.help).find(word) != word.npos; });
+  text = explain_fields(
+      [&](const config::Field& field) { return lower(field.key + " " + field.help).find(word) != word.npos; });
   if (!text.empty()) return fmt::format("No key is called {}. Keys that mention it:\n\n{}", shown, text);
-  throw ConfigError(fmt::format("there is no key or table {}{}", shown, suggestion(only)));
+  throw ConfigError(fmt::format("there is no key or table {}{}", shown, config::suggestion(only)));
 }
 
 std::string explain_config_markdown() {
@@ -102,13 +102,13 @@ std::string explain_config_markdown() {
       "The last column says what may become of a key when a run is resumed. This page is what\n"
       "`handgrad config explain --markdown` prints.\n";
   std::string table;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     if (field.table != table) {
       text += fmt::format("\n## [{}]\n\n| key | takes | default | meaning | when resumed |\n|---|---|---|---|---|\n",
                           field.table);
     }
     table = field.table;
-    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", field.name(), cell(expected(field)),
+    text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", field.name(), cell(config::expected(field)),
                         cell(default_text(field)), cell(field.help), resume_text(field.resume));
   }
   return text;

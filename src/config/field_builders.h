@@ -6,14 +6,14 @@
 
 #include "handgrad/config/fields.h"
 
-namespace handgrad {
+namespace handgrad::config {
 
 inline RealRange closed(double lowest, double highest) { return {lowest, highest, true, true}; }
 inline RealRange below(double lowest, double highest) { return {lowest, highest, true, false}; }
 inline RealRange above(double lowest, double highest) { return {lowest, highest, false, true}; }
 inline RealRange between(double lowest, double highest) { return {lowest, highest, false, false}; }
 
-/// A field that can be refined while the table is written down.
+/// A field whose details are set after it has been added to the table.
 struct FieldDraft {
   Field field;
 
@@ -25,8 +25,8 @@ struct FieldDraft {
     field.since = format;
     return *this;
   }
-  FieldDraft& elsewhere(std::vector<std::string> names) {
-    field.elsewhere = std::move(names);
+  FieldDraft& aliases(std::vector<std::string> names) {
+    field.aliases = std::move(names);
     return *this;
   }
 };
@@ -35,7 +35,7 @@ struct FieldDraft {
 template <class E>
 using Choices = std::vector<std::pair<E, std::string>>;
 
-/// One table of a config, [name]: makes fields out of pointers to the members of its struct.
+/// Builds the fields of one table, [name], from pointers to the members of its struct.
 template <class Part>
 class TableBuilder {
  public:
@@ -105,4 +105,4 @@ class TableBuilder {
   ResumeClass resume_;
 };
 
-}  // namespace handgrad
+}  // namespace handgrad::config

@@ -4,7 +4,7 @@
 
 #include "config/field_builders.h"
 
-namespace handgrad {
+namespace handgrad::config {
 namespace {
 
 using Drafts = std::vector<FieldDraft>;
@@ -19,67 +19,67 @@ void add_data(Drafts& drafts) {
           "They may "
           "move; a run goes on with the same text only.")
       .on_resume(ResumeClass::free)  // what the files hold is compared, wherever they lie
-      .elsewhere({"dataset", "path", "train_files", "input"});
+      .aliases({"dataset", "path", "train_files", "input"});
   t.paths("validation_files", &DataConfig::validation_files,
           "Text for validation; without it, the last part of `files` is kept for that.")
       .on_resume(ResumeClass::free)
-      .elsewhere({"val_files", "eval_files"});
+      .aliases({"val_files", "eval_files"});
   t.real("validation_fraction", &DataConfig::validation_fraction, between(0, 1),
          "Share of the tokens of `files` kept for validation, if it has no files of its own.")
-      .elsewhere({"val_fraction", "val_split"});
+      .aliases({"val_fraction", "val_split"});
   t.choice("order", &DataConfig::order, {{DataOrder::epoch, "epoch"}, {DataOrder::random, "random"}},
            "epoch: every window once before any comes again; random: windows that start anywhere.")
-      .elsewhere({"shuffle"});
+      .aliases({"shuffle"});
 }
 
 void add_tokenizer(Drafts& drafts) {
   TableBuilder t(drafts, "tokenizer", &Config::tokenizer, ResumeClass::same);
   t.choice("kind", &TokenizerConfig::kind, {{TokenizerKind::byte, "byte"}, {TokenizerKind::character, "char"}},
            "byte: a token a byte, 256 of them; char: a token a Unicode code point of the training text.")
-      .elsewhere({"type"});
+      .aliases({"type"});
 }
 
 void add_model_shape(TableBuilder<ModelConfig>& t) {
   t.integer("n_layers", &ModelConfig::n_layers, {1, 1024}, "Blocks of attention and feed-forward.")
-      .elsewhere({"n_layer", "num_layers", "num_hidden_layers", "depth"});
+      .aliases({"n_layer", "num_layers", "num_hidden_layers", "depth"});
   t.integer("n_heads", &ModelConfig::n_heads, {1, 1024}, "Attention heads of a block; they divide d_model.")
-      .elsewhere({"n_head", "num_heads", "num_attention_heads"});
+      .aliases({"n_head", "num_heads", "num_attention_heads"});
   t.integer("n_kv_heads", &ModelConfig::n_kv_heads, {0, 1024},
             "Heads of keys and values, each shared by n_heads / n_kv_heads query heads; 0: as many as n_heads.")
-      .elsewhere({"n_kv_head", "num_key_value_heads"});
+      .aliases({"n_kv_head", "num_key_value_heads"});
   t.integer("d_model", &ModelConfig::d_model, {1, 65536}, "Width of the model.")
-      .elsewhere({"n_embd", "dim", "hidden_size", "embedding_size", "width"});
+      .aliases({"n_embd", "dim", "hidden_size", "embedding_size", "width"});
   t.integer("d_ff", &ModelConfig::d_ff, {0, 1048576},
             "Width of the feed-forward layer; 0: 4 d_model, for swiglu 8/3 d_model rounded up to a multiple of 32.")
-      .elsewhere({"intermediate_size", "ffn_dim", "hidden_dim"});
+      .aliases({"intermediate_size", "ffn_dim", "hidden_dim"});
   t.integer("context", &ModelConfig::context, {1, 1048576}, "Tokens that the model sees at once.")
-      .elsewhere({"block_size", "context_length", "seq_len", "max_seq_len", "n_ctx"});
+      .aliases({"block_size", "context_length", "seq_len", "max_seq_len", "n_ctx"});
   t.integer("vocab_size", &ModelConfig::vocab_size, {0, 16777216},
             "Tokens of the vocabulary; 0: the tokenizer's. Needed where there is no tokenizer, as in bench.")
-      .elsewhere({"n_vocab"});
+      .aliases({"n_vocab"});
 }
 
 void add_model_options(TableBuilder<ModelConfig>& t) {
   t.boolean("tie_embeddings", &ModelConfig::tie_embeddings, "Use the token embedding as the output layer, too.")
-      .elsewhere({"tie_word_embeddings", "weight_tying", "tied"});
+      .aliases({"tie_word_embeddings", "weight_tying", "tied"});
   t.choice("norm", &ModelConfig::norm, {{NormKind::rms, "rms"}, {NormKind::layer, "layer"}},
            "Normalisation before each sublayer and at the end.");
   t.real("norm_eps", &ModelConfig::norm_eps, above(0, 1), "Added to the variance that a norm divides by.")
-      .elsewhere({"rms_norm_eps", "layer_norm_eps"});
+      .aliases({"rms_norm_eps", "layer_norm_eps"});
   t.choice("feed_forward", &ModelConfig::feed_forward,
            {{FeedForwardKind::swiglu, "swiglu"},
             {FeedForwardKind::gelu, "gelu"},
             {FeedForwardKind::gelu_tanh, "gelu_tanh"},
             {FeedForwardKind::relu_squared, "relu_squared"}},
            "Non-linearity of the feed-forward layer; gelu is exact, gelu_tanh its usual approximation.")
-      .elsewhere({"activation", "hidden_act", "mlp"});
+      .aliases({"activation", "hidden_act", "mlp"});
   t.choice("position", &ModelConfig::position,
            {{PositionKind::rope, "rope"},
             {PositionKind::learned, "learned"},
             {PositionKind::sinusoidal, "sinusoidal"},
             {PositionKind::none, "none"}},
            "How the model knows the place of a token.")
-      .elsewhere({"position_embedding_type", "pos_emb"});
+      .aliases({"position_embedding_type", "pos_emb"});
   t.boolean("bias", &ModelConfig::bias, "Biases in linear layers and layer norms.");
   t.real("dropout", &ModelConfig::dropout, below(0, 1), "Share of activations set to zero in training.");
   t.boolean("qk_norm", &ModelConfig::qk_norm, "RMS-normalise queries and keys, head by head.");
@@ -87,11 +87,11 @@ void add_model_options(TableBuilder<ModelConfig>& t) {
            {{AttentionKind::tiled, "tiled"}, {AttentionKind::explicit_form, "explicit"}},
            "tiled: never holds the whole matrix of scores; explicit: the textbook's steps, to compare with.");
   t.real("rope_theta", &ModelConfig::rope_theta, closed(1, 1e12), "Base of RoPE's wavelengths.")
-      .elsewhere({"theta", "rope_base"});
+      .aliases({"theta", "rope_base"});
   t.choice("rope_pairing", &ModelConfig::rope_pairing,
            {{RopePairing::adjacent, "adjacent"}, {RopePairing::half, "half"}},
            "Features that RoPE turns together: neighbours, or those half a head apart.")
-      .elsewhere({"rope_interleaved"});
+      .aliases({"rope_interleaved"});
   t.integer("logits_budget_mb", &ModelConfig::logits_budget_mb, {0, 1048576},
             "Logits are kept for backward if they fit in so many MiB, else computed again; the result is the same.");
 }
@@ -100,15 +100,15 @@ void add_train(Drafts& drafts) {
   TableBuilder t(drafts, "train", &Config::train, ResumeClass::same);
   t.integer("steps", &TrainConfig::steps, {1, most_steps}, "Updates to make.")
       .on_resume(ResumeClass::steps)
-      .elsewhere({"max_iters", "max_steps", "iterations", "num_steps"});
+      .aliases({"max_iters", "max_steps", "iterations", "num_steps"});
   t.integer("batch_size", &TrainConfig::batch_size, {1, 65536}, "Sequences computed together.")
       .on_resume(ResumeClass::global_batch)
-      .elsewhere({"micro_batch_size"});
+      .aliases({"micro_batch_size"});
   t.integer("accumulation", &TrainConfig::accumulation, {1, 65536}, "Batches whose gradients make one update.")
       .on_resume(ResumeClass::global_batch)
-      .elsewhere({"gradient_accumulation_steps", "grad_accum"});
+      .aliases({"gradient_accumulation_steps", "grad_accum"});
   t.integer("seed", &TrainConfig::seed, {0, INT64_MAX}, "Of initial weights, dropout and data order.")
-      .elsewhere({"random_seed"});
+      .aliases({"random_seed"});
   t.choice("on_nonfinite", &TrainConfig::on_nonfinite,
            {{NonFinitePolicy::stop, "stop"}, {NonFinitePolicy::skip, "skip"}},
            "If a loss or gradient is not finite: stop, or skip the update; 3 skipped in a row or 10 in all stop, too.")
@@ -120,21 +120,20 @@ void add_optimizer(Drafts& drafts) {
   t.choice("name", &OptimizerConfig::name, {{OptimizerKind::adamw, "adamw"}, {OptimizerKind::sgd, "sgd"}},
            "adamw, or sgd with momentum.")
       .on_resume(ResumeClass::same)
-      .elsewhere({"kind", "optimizer"});
-  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Learning rate at its peak.")
-      .elsewhere({"learning_rate", "max_lr"});
+      .aliases({"kind", "optimizer"});
+  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Learning rate at its peak.").aliases({"learning_rate", "max_lr"});
   t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 1e9), "Learning rate at the end of a schedule that falls.")
-      .elsewhere({"final_lr"});
+      .aliases({"final_lr"});
   t.real("beta1", &OptimizerConfig::beta1, below(0, 1), "adamw: memory of the gradient's mean.");
   t.real("beta2", &OptimizerConfig::beta2, below(0, 1), "adamw: memory of the gradient's square.");
   t.real("eps", &OptimizerConfig::eps, above(0, 1), "adamw: added to the root that it divides by.")
-      .elsewhere({"epsilon"});
+      .aliases({"epsilon"});
   t.real("momentum", &OptimizerConfig::momentum, below(0, 1), "sgd: memory of the update.");
   t.real("weight_decay", &OptimizerConfig::weight_decay, closed(0, 100),
          "Pull of weights towards zero, on tensors of two or more axes.");
   t.real("grad_clip", &OptimizerConfig::grad_clip, closed(0, 1e9),
          "Gradients are scaled down to this global norm; 0: never.")
-      .elsewhere({"clip", "max_grad_norm"});
+      .aliases({"clip", "max_grad_norm"});
 }
 
 void add_schedule(Drafts& drafts) {
@@ -145,33 +144,33 @@ void add_schedule(Drafts& drafts) {
             {ScheduleKind::cosine, "cosine"},
             {ScheduleKind::warmup_stable_decay, "warmup_stable_decay"}},
            "Course of the learning rate after the warm-up.")
-      .elsewhere({"lr_schedule", "scheduler"});
+      .aliases({"lr_schedule", "scheduler"});
   t.integer("warmup_steps", &ScheduleConfig::warmup_steps, {0, most_steps},
             "Updates in which the rate rises from 0 to lr; if not below train.steps, training ends while it rises.")
-      .elsewhere({"warmup", "warmup_iters"});
+      .aliases({"warmup", "warmup_iters"});
   t.integer("decay_steps", &ScheduleConfig::decay_steps, {0, most_steps},
             "warmup_stable_decay: updates in which the rate falls at the end; 0: a fifth of train.steps.")
-      .elsewhere({"lr_decay_iters"});
+      .aliases({"lr_decay_iters"});
 }
 
-void add_rhythms(Drafts& drafts) {
+void add_intervals(Drafts& drafts) {
   TableBuilder eval(drafts, "eval", &Config::eval, ResumeClass::free);
   eval.integer("every", &EvalConfig::every, {1, most_steps}, "Evaluate every so many updates, and after the last.")
-      .elsewhere({"eval_interval", "interval"});
+      .aliases({"eval_interval", "interval"});
   eval.integer("batches", &EvalConfig::batches, {1, million},
                "Length of an evaluation: windows of so many updates (batch_size x accumulation), always the same ones.")
-      .elsewhere({"eval_iters"});
+      .aliases({"eval_iters"});
   eval.integer("patience", &EvalConfig::patience, {0, million},
                "Stop after so many evaluations without a new best; 0: never.")
-      .elsewhere({"early_stopping"});
+      .aliases({"early_stopping"});
   TableBuilder checkpoint(drafts, "checkpoint", &Config::checkpoint, ResumeClass::free);
   checkpoint
       .integer("every", &CheckpointConfig::every, {1, most_steps}, "Save every so many updates, and after the last.")
-      .elsewhere({"save_interval", "save_every"});
+      .aliases({"save_interval", "save_every"});
   checkpoint.integer("keep", &CheckpointConfig::keep, {1, million}, "Checkpoints kept, the best one not counted.");
   TableBuilder log(drafts, "log", &Config::log, ResumeClass::free);
   log.integer("every", &LogConfig::every, {1, most_steps}, "Log the training loss every so many updates.")
-      .elsewhere({"log_interval"});
+      .aliases({"log_interval"});
   log.integer(
          "health_every", &LogConfig::health_every, {0, most_steps},
          "Log every layer's gradient norm, update ratio, attention and dead units every so many updates; 0: never.")
@@ -179,7 +178,7 @@ void add_rhythms(Drafts& drafts) {
   TableBuilder sample(drafts, "sample", &Config::sample, ResumeClass::free);
   sample.integer("every", &SampleConfig::every, {0, most_steps},
                  "Let the model write some text every so many updates; 0: never.");
-  sample.integer("tokens", &SampleConfig::tokens, {1, million}, "Tokens to write.").elsewhere({"max_new_tokens"});
+  sample.integer("tokens", &SampleConfig::tokens, {1, million}, "Tokens to write.").aliases({"max_new_tokens"});
   sample.string("prompt", &SampleConfig::prompt, "What the text starts from.");
   sample.real("temperature", &SampleConfig::temperature, closed(0, 100),
               "0: always the likeliest token; 1: as the model has it; more: more surprising.");
@@ -195,7 +194,7 @@ std::vector<Field> make_fields() {
   add_train(drafts);
   add_optimizer(drafts);
   add_schedule(drafts);
-  add_rhythms(drafts);
+  add_intervals(drafts);
   std::vector<Field> table;
   for (FieldDraft& draft : drafts) table.push_back(std::move(draft.field));
   return table;
@@ -216,8 +215,9 @@ const Field* find_field(std::string_view key) {
 
 void set_older_values(const std::vector<Field>& table, int format, const std::set<std::string>& given, Config& config) {
   for (const Field& field : table) {
-    if (field.since > format && field.before && !given.contains(field.key)) field.set(config, *field.before);
+    if (field.since > format && field.value_in_older_files && !given.contains(field.key))
+      field.set(config, *field.value_in_older_files);
   }
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::config

@@ -15,7 +15,8 @@
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/files/encoding.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 
 namespace handgrad {
 namespace {
@@ -24,9 +25,9 @@ constexpr Index largest_file_bytes = 16 << 20;
 constexpr std::string_view format_key = "format";
 
 std::string found(const toml::node& node) {
-  if (const auto* text = node.as_string()) return excerpt(text->get());
+  if (const auto* text = node.as_string()) return config::excerpt(text->get());
   if (const auto* integer = node.as_integer()) return fmt::format("{}", integer->get());
-  if (const auto* real = node.as_floating_point()) return to_toml(FieldValue(real->get()));
+  if (const auto* real = node.as_floating_point()) return config::to_toml(config::FieldValue(real->get()));
   if (const auto* boolean = node.as_boolean()) return boolean->get() ? "true" : "false";
   if (node.is_table()) return "a table";
   if (const auto* list = node.as_array()) {
@@ -39,23 +40,23 @@ std::string found(const toml::node& node) {
 }
 
 // The node as a value of the field's type, or nothing. An integer will do for a number; nothing else is converted.
-std::optional<FieldValue> convert(const Field& field, const toml::node& node) {
+std::optional<config::FieldValue> convert(const config::Field& field, const toml::node& node) {
   switch (field.type) {
-    case FieldType::integer:
+    case config::FieldType::integer:
       if (const auto* integer = node.as_integer()) return Index{integer->get()};
       break;
-    case FieldType::real:
+    case config::FieldType::real:
       if (const auto* real = node.as_floating_point()) return real->get();
       if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
       break;
-    case FieldType::boolean:
+    case config::FieldType::boolean:
       if (const auto* boolean = node.as_boolean()) return boolean->get();
       break;
-    case FieldType::string:
-    case FieldType::choice:
+    case config::FieldType::string:
+    case config::FieldType::choice:
       if (const auto* text = node.as_string()) return text->get();
       break;
-    case FieldType::paths:
+    case config::FieldType::paths:
       if (const auto* list = node.as_array()) {
         std::vector<std::string> paths;
         for (const toml::node& item : *list) {
@@ -71,10 +72,10 @@ std::optional<FieldValue> convert(const Field& field, const toml::node& node) {
 
 // What the value would be if it were written as TOML writes numbers: for 2.0 or "2" where an integer is expected, for
 // .5 and 5. and 0,5.
-std::string number_hint(const Field& field, const toml::node& node) {
-  if (field.type != FieldType::integer && field.type != FieldType::real) return "";
+std::string number_hint(const config::Field& field, const toml::node& node) {
+  if (field.type != config::FieldType::integer && field.type != config::FieldType::real) return "";
   double value = 0.0;
-  if (const auto* real = node.as_floating_point(); real && field.type == FieldType::integer) {
+  if (const auto* real = node.as_floating_point(); real && field.type == config::FieldType::integer) {
     value = real->get();
   } else if (const auto* text = node.as_string()) {
     std::string digits = text->get();
@@ -85,8 +86,8 @@ std::string number_hint(const Field& field, const toml::node& node) {
   } else {
     return "";
   }
-  if (field.type == FieldType::real)
-    return std::isfinite(value) ? fmt::format("; write {}", to_toml(FieldValue(value))) : "";
+  if (field.type == config::FieldType::real)
+    return std::isfinite(value) ? fmt::format("; write {}", config::to_toml(config::FieldValue(value))) : "";
   return std::abs(value) < 9e15 && value == std::floor(value) ? fmt::format("; write {:.0f}", value) : "";
 }
 
@@ -110,9 +111,9 @@ class Parser {
   // All problems, in the order of lines. Throws ConfigError for a text that is no TOML.
   std::vector<std::string> read_file_text(std::string_view text, const std::string& source_name,
                                           const std::string& base_folder) {
-    const EncodingGuess wide = guess_wide_encoding(text);
+    const files::EncodingGuess wide = files::guess_wide_encoding(text);
     if (!wide.name.empty()) {
-      fail(fmt::format("{}: a config is UTF-8 text{}", source_name, conversion_hint(wide, source_name)));
+      fail(fmt::format("{}: a config is UTF-8 text{}", source_name, files::conversion_hint(wide, source_name)));
     }
     toml::table root;
     try {
@@ -132,8 +133,8 @@ class Parser {
     if (equals == 0 || equals == std::string::npos) fail(fmt::format("--set {}: expected KEY=VALUE", text));
     std::string key = text.substr(0, equals);
     while (key.ends_with(' ')) key.pop_back();
-    const Field* field = find_field(key);
-    if (field == nullptr) fail(fmt::format("--set {}: unknown key{}", key, suggestion(key)));
+    const config::Field* field = config::find_field(key);
+    if (field == nullptr) fail(fmt::format("--set {}: unknown key{}", key, config::suggestion(key)));
     const toml::table holder = override_value(text.substr(equals + 1));
     base_folder_.clear();
     read_value(*field, *holder.get("value"), 0);
@@ -141,7 +142,7 @@ class Parser {
   }
 
  private:
-  [[noreturn]] static void fail(const std::string& message) { throw ConfigError(one_line(message)); }
+  [[noreturn]] static void fail(const std::string& message) { throw ConfigError(config::one_line(message)); }
 
   static std::string cause(const toml::parse_error& error) {
     std::string text(error.description());
@@ -174,7 +175,7 @@ class Parser {
     std::stable_sort(problems_.begin(), problems_.end(),
                      [](const Problem& a, const Problem& b) { return a.line < b.line; });
     std::vector<std::string> texts;
-    for (const Problem& problem : problems_) texts.push_back(one_line(format(problem)));
+    for (const Problem& problem : problems_) texts.push_back(config::one_line(format(problem)));
     problems_.clear();
     return texts;
   }
@@ -194,34 +195,34 @@ class Parser {
   void complain(std::uint32_t line, std::string text) { problems_.push_back({line, std::move(text)}); }
 
   void read_root(const toml::table& root) {
-    int format = config_format;
+    int format = config::config_format;
     for (const auto& [key, node] : root) {
       const std::string name(key.str());
       const std::uint32_t line = key.source().begin.line;
       if (name == format_key) {
         format = read_format(node, line);
-      } else if (is_table(name)) {
+      } else if (config::is_table(name)) {
         read_table(name, node, line);
       } else if (node.is_table()) {
-        complain(line, fmt::format("[{}]: unknown table{}", name, table_suggestion(name)));
+        complain(line, fmt::format("[{}]: unknown table{}", name, config::table_suggestion(name)));
       } else {
-        complain(line, fmt::format("{}: unknown key{}", name, suggestion(name)));
+        complain(line, fmt::format("{}: unknown key{}", name, config::suggestion(name)));
       }
     }
-    set_older_values(fields(), format, parsed_.given, parsed_.config);
+    config::set_older_values(config::fields(), format, parsed_.given, parsed_.config);
   }
 
   int read_format(const toml::node& node, std::uint32_t line) {
     const auto* integer = node.as_integer();
     if (integer == nullptr || integer->get() < 1) {
-      complain(line,
-               fmt::format("{}: expected an integer from 1 to {}, got {}", format_key, config_format, found(node)));
-      return config_format;
+      complain(line, fmt::format("{}: expected an integer from 1 to {}, got {}", format_key, config::config_format,
+                                 found(node)));
+      return config::config_format;
     }
-    if (integer->get() > config_format) {
+    if (integer->get() > config::config_format) {
       complain(line, fmt::format("{}: written by a newer handgrad: format {}, this one reads up to {}", format_key,
-                                 integer->get(), config_format));
-      return config_format;
+                                 integer->get(), config::config_format));
+      return config::config_format;
     }
     return static_cast<int>(integer->get());
   }
@@ -232,21 +233,21 @@ class Parser {
     for (const auto& [key, value] : *table) {
       const std::string full = fmt::format("{}.{}", name, key.str());
       const std::uint32_t key_line = key.source().begin.line;
-      if (const Field* field = find_field(full)) {
+      if (const config::Field* field = config::find_field(full)) {
         read_value(*field, value, key_line);
       } else {
-        complain(key_line, fmt::format("{}: unknown key{}", full, suggestion(full)));
+        complain(key_line, fmt::format("{}: unknown key{}", full, config::suggestion(full)));
       }
     }
   }
 
-  void read_value(const Field& field, const toml::node& node, std::uint32_t line) {
-    std::optional<FieldValue> value = convert(field, node);
-    if (value && field.type == FieldType::paths && accepts(field, *value)) {
+  void read_value(const config::Field& field, const toml::node& node, std::uint32_t line) {
+    std::optional<config::FieldValue> value = convert(field, node);
+    if (value && field.type == config::FieldType::paths && config::accepts(field, *value)) {
       for (std::string& path : std::get<std::vector<std::string>>(*value)) path = absolute_path(path, base_folder_);
     }
-    if (!value || !accepts(field, *value)) {
-      return complain(line, fmt::format("{}: expected {}, got {}{}", field.key, expected(field), found(node),
+    if (!value || !config::accepts(field, *value)) {
+      return complain(line, fmt::format("{}: expected {}, got {}{}", field.key, config::expected(field), found(node),
                                         value ? "" : number_hint(field, node)));
     }
     field.set(parsed_.config, *value);
@@ -264,9 +265,9 @@ namespace {
 
 std::string read_config_file(const std::string& path) {
   try {
-    return read_file(path, largest_file_bytes);
+    return files::read_file(path, largest_file_bytes);
   } catch (const DataError& error) {
-    throw ConfigError(one_line(error.what()));
+    throw ConfigError(config::one_line(error.what()));
   }
 }
 
@@ -277,7 +278,7 @@ void throw_first(const std::vector<std::string>& problems) {
 }  // namespace
 
 ParsedConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_config(read_config_file(path), path, folder_of(path), overrides);
+  return parse_config(read_config_file(path), path, files::folder_of(path), overrides);
 }
 
 ParsedConfig parse_config(std::string_view toml_text, const std::string& source_name, const std::string& base_folder,
@@ -299,7 +300,7 @@ std::vector<std::string> config_problems(const std::string& path, const std::vec
       all.emplace_back(error.what());
     }
   };
-  collect([&] { return parser.read_file_text(read_config_file(path), path, folder_of(path)); });
+  collect([&] { return parser.read_file_text(read_config_file(path), path, files::folder_of(path)); });
   for (const std::string& text : overrides) collect([&] { return parser.read_override(text); });
   // Rules across keys would judge defaults in place of values that could not be read.
   if (all.empty()) all = broken_rules(parser.take().config, path);

@@ -14,14 +14,14 @@ Index global_batch(const Config& config) { return config.train.batch_size * conf
 // The reason why a difference is refused; empty if it is allowed. Differences of the global batch are judged together.
 std::string refusal(const ConfigDifference& difference, const Config& requested, Index steps_done) {
   switch (difference.resume) {
-    case ResumeClass::same:
+    case config::ResumeClass::same:
       return fmt::format("{} is {} in the stored run, {} requested", difference.key, difference.stored,
                          difference.requested);
-    case ResumeClass::steps:
+    case config::ResumeClass::steps:
       if (requested.train.steps >= steps_done) return {};
       return fmt::format("{} {} requested, but {} are done", difference.key, difference.requested, steps_done);
-    case ResumeClass::free:
-    case ResumeClass::global_batch:
+    case config::ResumeClass::free:
+    case config::ResumeClass::global_batch:
       return {};
   }
   return {};
@@ -38,10 +38,11 @@ std::vector<ConfigDifference> resume_differences(const Config& stored, const Con
   Config b = resolve(requested);
   if (a.model.vocab_size == 0 || b.model.vocab_size == 0) a.model.vocab_size = b.model.vocab_size = 0;
   std::vector<ConfigDifference> differences;
-  for (const Field& field : fields()) {
-    const FieldValue before = field.get(a);
-    const FieldValue after = field.get(b);
-    if (before != after) differences.push_back({field.key, to_toml(before), to_toml(after), field.resume});
+  for (const config::Field& field : config::fields()) {
+    const config::FieldValue before = field.get(a);
+    const config::FieldValue after = field.get(b);
+    if (before != after)
+      differences.push_back({field.key, config::to_toml(before), config::to_toml(after), field.resume});
   }
   return differences;
 }
@@ -55,7 +56,7 @@ std::vector<ConfigDifference> check_resume(const Config& stored, const Config& r
                              stored.train.batch_size, stored.train.accumulation, requested.train.batch_size,
                              requested.train.accumulation));
   }
-  if (!refused.empty()) throw ConfigError(one_line("cannot resume: " + refused));
+  if (!refused.empty()) throw ConfigError(config::one_line("cannot resume: " + refused));
   return differences;
 }
 

@@ -9,10 +9,10 @@
 #include "handgrad/config/describe.h"
 #include "handgrad/config/fields.h"
 
-namespace handgrad {
+namespace handgrad::config {
 namespace {
 
-// Longer keys are no misspelling of any of ours, and the distance takes quadratic time.
+// Longer names are not compared: no key is nearly as long, and the distance takes quadratic time.
 constexpr std::size_t longest_key = 64;
 
 std::string_view last_part(std::string_view key) { return key.substr(key.find_last_of('.') + 1); }
@@ -26,13 +26,13 @@ std::vector<std::string> tables() {
   return names;
 }
 
-// How far the wrong key is from a field: 2 per edit, and 1 more in another table or under a foreign name.
+// Distance of an unknown key from a field: 2 per edit, plus 1 for another table and 1 for an alias.
 int distance(std::string_view key, const Field& field) {
   const std::string_view name = last_part(key);
-  const int elsewhere = first_part(key) == field.table ? 0 : 1;
-  int least = 2 * edit_distance(name, field.name()) + elsewhere;
-  for (const std::string& foreign : field.elsewhere) {
-    least = std::min(least, 2 * edit_distance(name, foreign) + elsewhere + 1);
+  const int other_table = first_part(key) == field.table ? 0 : 1;
+  int least = 2 * edit_distance(name, field.name()) + other_table;
+  for (const std::string& alias : field.aliases) {
+    least = std::min(least, 2 * edit_distance(name, alias) + other_table + 1);
   }
   return least;
 }
@@ -54,7 +54,7 @@ std::string suggestion(std::string_view key) {
     const auto nearest = std::min_element(fields().begin(), fields().end(), [&](const Field& a, const Field& b) {
       return distance(key, a) < distance(key, b);
     });
-    // A third of the letters may be wrong.
+    // At most a third of the letters may differ.
     const int most = 2 * std::max(1, static_cast<int>(last_part(key).size()) / 3) + 2;
     if (distance(key, *nearest) <= most) return fmt::format("; did you mean {}?", nearest->key);
   }
@@ -87,4 +87,4 @@ std::string table_suggestion(std::string_view table) {
   return "; there are " + listed(names);
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::config

@@ -3,15 +3,15 @@
 #include <string>
 #include <string_view>
 
-namespace handgrad {
+namespace handgrad::config {
 
-/// What a message adds about a key that does not exist: "; did you mean optimizer.lr?", or the keys of its table.
+/// The hint that follows the name of an unknown key: "; did you mean optimizer.lr?", or the keys of its table.
 std::string suggestion(std::string_view key);
 
-/// The same for a table: "; did you mean [model]?", or all tables.
+/// The same for an unknown table: "; did you mean [model]?", or all tables.
 std::string table_suggestion(std::string_view table);
 
-/// Is there a key in this table?
+/// Is there a table of this name?
 bool is_table(std::string_view table);
 
-}  // namespace handgrad
+}  // namespace handgrad::config

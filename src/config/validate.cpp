@@ -16,7 +16,7 @@ constexpr Index most_tokens_an_update = Index{1} << 31;
 class Rules {
  public:
   explicit Rules(std::string_view source) : opening_(source.empty() ? "" : fmt::format("{}: ", source)) {}
-  void broken(const std::string& rule) { texts_.push_back(one_line(opening_ + rule)); }
+  void broken(const std::string& rule) { texts_.push_back(config::one_line(opening_ + rule)); }
   bool all_hold() const { return texts_.empty(); }
   std::vector<std::string> take() { return std::move(texts_); }
 
@@ -26,10 +26,10 @@ class Rules {
 };
 
 void check_ranges(const Config& config, Rules& rules) {
-  for (const Field& field : fields()) {
-    const FieldValue value = field.get(config);
-    if (!accepts(field, value)) {
-      rules.broken(fmt::format("{}: expected {}, got {}", field.key, expected(field), to_toml(value)));
+  for (const config::Field& field : config::fields()) {
+    const config::FieldValue value = field.get(config);
+    if (!config::accepts(field, value)) {
+      rules.broken(fmt::format("{}: expected {}, got {}", field.key, config::expected(field), config::to_toml(value)));
     }
   }
 }

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "handgrad/config/fields.h"
+#include "handgrad/files/utf8.h"
 
-namespace handgrad {
+namespace handgrad::config {
 namespace {
 
 constexpr std::size_t excerpt_bytes = 60;
@@ -29,30 +30,10 @@ std::string escaped(char c) {
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Bytes of the UTF-8 sequence that the text starts with; 0 if it is malformed.
-std::size_t sequence_size(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xc2 && first <= 0xdf ? 2
-                           : (first & 0xf0) == 0xe0       ? 3
-                           : (first & 0xf8) == 0xf0       ? 4
-                                                          : 0;
-  if (size == 0 || text.size() < size) return 0;
-  unsigned code = first & (0x7fu >> size);
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!is_continuation(text[i])) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  return overlong || surrogate || code > 0x10ffff ? 0 : size;
-}
-
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  // fmt writes the shortest digits that read back to the same bits, with a point in every locale.
+  // fmt prints the fewest digits that give the same bits when read back, with a point in every locale.
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
@@ -72,13 +53,13 @@ std::string choice_list(const std::vector<std::string>& choices) {
 }
 
 bool in_range(const RealRange& range, double value) {
-  // Written so that a NaN fails.
+  // NaN must fail every comparison.
   const bool high_enough = range.with_lowest ? value >= range.lowest : value > range.lowest;
   const bool low_enough = range.with_highest ? value <= range.highest : value < range.highest;
   return high_enough && low_enough;
 }
 
-bool is_usable_text(const std::string& text) { return !text.empty() && is_utf8(text); }
+bool is_usable_text(const std::string& text) { return !text.empty() && files::is_utf8(text); }
 
 bool is_path(const std::string& text) { return is_usable_text(text) && text.find('\0') == std::string::npos; }
 
@@ -86,13 +67,7 @@ bool is_path(const std::string& text) { return is_usable_text(text) && text.find
 
 std::string one_line(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    if (is_control(c)) {
-      result += escaped(c);
-    } else {
-      result += c;
-    }
-  }
+  for (const char c : text) result += is_control(c) ? escaped(c) : std::string(1, c);
   return result;
 }
 
@@ -100,11 +75,7 @@ std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    if (is_control(c)) {
-      result += escaped(c);
-    } else {
-      result += c;
-    }
+    result += is_control(c) ? escaped(c) : std::string(1, c);
   }
   return result + '"';
 }
@@ -114,15 +85,6 @@ std::string excerpt(std::string_view text) {
   std::size_t size = excerpt_bytes;
   while (size > 0 && is_continuation(text[size])) --size;
   return quoted(text.substr(0, size)) + "...";
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t size = sequence_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
 }
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -198,4 +160,4 @@ bool accepts(const Field& field, const FieldValue& value) {
   return false;
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::config

@@ -3,21 +3,18 @@
 #include <string>
 #include <string_view>
 
-namespace handgrad {
+namespace handgrad::config {
 
-/// Text as a TOML string, quotes and escapes included.
+/// Text as a TOML string, with quotes and escapes.
 std::string quoted(std::string_view text);
 
-/// Is the text well-formed UTF-8 (no overlong forms, no surrogates)?
-bool is_utf8(std::string_view text);
-
-/// Control characters as \n, \u001b and so on, so that a message stays one line and steers no terminal.
+/// Escapes control characters (\n, \u001b), so that a message is one line and cannot control a terminal.
 std::string one_line(std::string_view text);
 
-/// A quoted text, shortened if it is long, for messages.
+/// A quoted text for messages, shortened if it is long.
 std::string excerpt(std::string_view text);
 
-/// Single-character insertions, deletions, changes and swaps of neighbours that turn one text into the other.
+/// The least number of insertions, deletions, changes and swaps of neighbouring characters that turn `a` into `b`.
 int edit_distance(std::string_view a, std::string_view b);
 
-}  // namespace handgrad
+}  // namespace handgrad::config

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
-// Enough to tell UTF-16 by, and read in no time: a multiple of 4.
+// Bytes to examine: a multiple of 4.
 constexpr std::size_t sample_bytes = std::size_t{1} << 20;
 
 unsigned byte_at(std::string_view bytes, std::size_t i) { return static_cast<unsigned char>(bytes[i]); }
@@ -19,7 +19,7 @@ EncodingGuess by_mark(std::string_view bytes) {
     std::string_view bytes;
     const char *name, *shown;
   };
-  // UTF-32LE's mark begins with UTF-16LE's.
+  // Longer marks first: that of UTF-32LE begins with that of UTF-16LE.
   constexpr Mark marks[] = {{"\xFF\xFE\0\0"sv, "UTF-32", "FF FE 00 00"},
                             {"\0\0\xFE\xFF"sv, "UTF-32", "00 00 FE FF"},
                             {"\xFF\xFE"sv, "UTF-16", "FF FE"},
@@ -34,7 +34,7 @@ EncodingGuess by_nuls(std::string_view bytes) {
   if (bytes.size() < 16 || bytes.size() % 2 != 0) return {};
   const bool cut = bytes.size() > sample_bytes;
   bytes = bytes.substr(0, sample_bytes);
-  std::array<std::size_t, 4> nuls{}, lasts{};  // by place modulo 4
+  std::array<std::size_t, 4> nuls{}, lasts{};  // by position modulo 4
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     nuls[i % 4] += bytes[i] == '\0' ? 1 : 0;
     lasts[i % 4] += bytes[i] == '\xFF' ? 1 : 0;
@@ -47,7 +47,7 @@ EncodingGuess by_nuls(std::string_view bytes) {
   if (nearly_all(nuls[0]) && nearly_all(nuls[1]) && nearly_none(nuls[3])) return {"UTF-32BE", evidence, true};
   const auto high_bytes = [&](std::size_t high, std::size_t low) {
     const std::size_t in_high = nuls[high] + nuls[high + 2], in_low = nuls[low] + nuls[low + 2];
-    // FF there is what 16-bit samples of sound have, for small negative values.
+    // FF in the high byte: small negative values of 16-bit sound samples, not text.
     return in_high >= 4 && 10 * in_high >= bytes.size() / 2 && 10 * in_low <= in_high &&
            10 * (lasts[high] + lasts[high + 2]) <= in_high;
   };
@@ -56,7 +56,7 @@ EncodingGuess by_nuls(std::string_view bytes) {
   return {};
 }
 
-// Bytes from 80 on that are parts of well-formed characters of two to four bytes.
+// The number of bytes, from 0x80 on, that are part of well-formed characters of two to four bytes.
 std::size_t bytes_in_utf8_characters(std::string_view bytes) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < bytes.size();) {
@@ -80,12 +80,12 @@ EncodingGuess guess_wide_encoding(std::string_view bytes) {
   return guess.name.empty() ? by_nuls(bytes) : guess;
 }
 
-// In Western text letters beyond ASCII stand alone between ASCII letters; Cyrillic words are runs of bytes from C0 on;
-// in East Asian encodings pairs of bytes from all of 81 to FE follow each other, and kana begin with 82 or 83.
+// Evidence: in Western text, letters beyond ASCII are single bytes between ASCII letters. Cyrillic words are runs of bytes
+// from C0 to FF. East Asian text consists of pairs of bytes from 81 to FE, and kana begin with 82 or 83.
 EncodingGuess guess_encoding(std::string_view bytes) {
   const EncodingGuess wide = guess_wide_encoding(bytes);
   if (!wide.name.empty()) return wide;
-  if (bytes.find('\0') != std::string_view::npos) return {};  // no text
+  if (bytes.find('\0') != std::string_view::npos) return {};  // binary data
   std::size_t high = 0, adjacent = 0, letters = 0, kana = 0, last = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const unsigned byte = byte_at(bytes, i);
@@ -124,4 +124,4 @@ std::string conversion_hint(const EncodingGuess& guess, std::string_view path) {
                      guess.name, guess.evidence, guess.name, path.empty() ? "" : file);
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::files

@@ -2,14 +2,14 @@
 
 #include <cstring>
 
-// Hashes are the same by any instruction set; GCC 12 warns about its own AVX-512 intrinsics.
+// AVX2 instead of AVX-512, since GCC 12 warns about its own AVX-512 intrinsics. The hashes are the same.
 #define XXH_INLINE_ALL
 #if defined(__AVX512F__)
 #define XXH_VECTOR XXH_AVX2
 #endif
 #include <xxhash.h>
 
-namespace handgrad {
+namespace handgrad::files {
 
 std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
@@ -24,4 +24,4 @@ std::array<std::byte, 16> hash128(std::span<const std::byte> bytes) {
   return digest;
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::files

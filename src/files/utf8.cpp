@@ -6,21 +6,21 @@
 
 #include "handgrad/core/errors.h"
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
 constexpr std::uint32_t last_code_point = 0x10FFFF;
 
 enum class Fault { none, no_start, no_continuation, overlong, surrogate, too_large, cut_short };
 
-/// The longest beginning of a character at `offset`: whole if there is no fault. `size_bytes` are the bytes looked at.
+// The character at `offset`, or its fault and the number of bytes read up to it.
 struct Step {
   Fault fault = Fault::none;
   Utf8Character character;
 };
 
-// What the second byte may be depends on the first: here overlong forms, surrogates and numbers above U+10FFFF are
-// seen, before a third byte has arrived.
+// The first byte restricts the second. Overlong forms, surrogates and numbers above U+10FFFF are recognised here, before
+// a third byte is available.
 Fault second_byte_fault(unsigned first, unsigned second) {
   if ((second & 0xC0u) != 0x80u) return Fault::no_continuation;
   if ((first == 0xE0u && second < 0xA0u) || (first == 0xF0u && second < 0x90u)) return Fault::overlong;
@@ -55,9 +55,9 @@ std::string explain(Fault fault, std::string_view text, std::size_t offset) {
   const auto hex = [&](std::size_t i) { return fmt::format("0x{:02X}", static_cast<unsigned char>(text[i])); };
   switch (fault) {
     case Fault::no_start:
-      return fmt::format("byte {} begins no character", hex(offset));
+      return fmt::format("byte {} cannot begin a character", hex(offset));
     case Fault::no_continuation:
-      return fmt::format("the character that {} begins is not continued", hex(offset));
+      return fmt::format("the character that begins with {} is incomplete", hex(offset));
     case Fault::overlong:
       return fmt::format("{} begins an overlong form", hex(offset));
     case Fault::surrogate:
@@ -65,7 +65,7 @@ std::string explain(Fault fault, std::string_view text, std::size_t offset) {
     case Fault::too_large:
       return fmt::format("{} begins a number above U+10FFFF", hex(offset));
     case Fault::cut_short:
-      return fmt::format("the text ends inside the character that {} begins", hex(offset));
+      return fmt::format("the text ends inside the character that begins with {}", hex(offset));
     case Fault::none:
       break;
   }
@@ -76,7 +76,7 @@ std::string explain(Fault fault, std::string_view text, std::size_t offset) {
 
 Utf8Character utf8_character(std::string_view text, std::size_t offset) {
   if (offset >= text.size()) {
-    throw RangeError(fmt::format("UTF-8: an offset in a text of {} bytes is needed, got {}", text.size(), offset));
+    throw RangeError(fmt::format("utf8_character: offset must be less than the size {}, got {}", text.size(), offset));
   }
   const Step found = step(text, offset);
   if (found.fault != Fault::none) {
@@ -85,21 +85,39 @@ Utf8Character utf8_character(std::string_view text, std::size_t offset) {
   return found.character;
 }
 
-void check_utf8(std::string_view text, std::string_view source) {
-  for (std::size_t offset = 0; offset < text.size();) {
+namespace {
+
+// The offset of the first byte that is not part of a valid character; text.size() if there is none.
+std::size_t valid_bytes(std::string_view text) {
+  std::size_t offset = 0;
+  while (offset < text.size()) {
     const Step found = step(text, offset);
-    if (found.fault != Fault::none) {
-      throw DataError(
-          fmt::format("{}: invalid UTF-8 at byte offset {}: {}", source, offset, explain(found.fault, text, offset)));
-    }
+    if (found.fault != Fault::none) break;
     offset += found.character.size_bytes;
   }
+  return offset;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) { return valid_bytes(text) == text.size(); }
+
+bool is_cut_short(std::string_view text) {
+  const std::size_t offset = valid_bytes(text);
+  return offset < text.size() && step(text, offset).fault == Fault::cut_short;
+}
+
+void check_utf8(std::string_view text, std::string_view source) {
+  const std::size_t offset = valid_bytes(text);
+  if (offset == text.size()) return;
+  const Fault fault = step(text, offset).fault;
+  throw DataError(fmt::format("{}: invalid UTF-8 at byte offset {}: {}", source, offset, explain(fault, text, offset)));
 }
 
 bool is_code_point(std::uint32_t value) { return value <= last_code_point && (value < 0xD800u || value > 0xDFFFu); }
 
 std::string utf8_bytes(std::uint32_t code_point) {
-  if (!is_code_point(code_point)) throw RangeError(fmt::format("0x{:X} is the number of no character", code_point));
+  if (!is_code_point(code_point)) throw RangeError(fmt::format("utf8_bytes: 0x{:X} is not a code point", code_point));
   const auto low_bits = [&](int shift) { return static_cast<char>(0x80u | ((code_point >> shift) & 0x3Fu)); };
   if (code_point < 0x80u) return {static_cast<char>(code_point)};
   if (code_point < 0x800u) return {static_cast<char>(0xC0u | (code_point >> 6)), low_bits(0)};
@@ -108,7 +126,7 @@ std::string utf8_bytes(std::uint32_t code_point) {
 }
 
 std::string describe_character(std::uint32_t code_point) {
-  // Controls, blanks other than the space, joiners, marks of direction, the byte order mark, combining accents.
+  // Not shown: controls, blanks other than the space, joiners, direction marks, the byte order mark, combining marks.
   const bool shows =
       code_point >= 0x20u && !(code_point >= 0x7Fu && code_point <= 0xA0u) && code_point != 0xADu &&
       !(code_point >= 0x300u && code_point <= 0x36Fu) && !(code_point >= 0x2000u && code_point <= 0x200Fu) &&
@@ -133,4 +151,4 @@ std::string Utf8Stream::push(std::string_view bytes) {
 
 std::string Utf8Stream::flush() { return std::exchange(pending_, {}); }
 
-}  // namespace handgrad
+}  // namespace handgrad::files

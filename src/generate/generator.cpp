@@ -16,7 +16,7 @@ Generator::Generator(const CausalLm<float>& model, const SamplingOptions& option
 }
 
 Index Generator::prompt(std::span<const TokenId> tokens) {
-  if (tokens.empty()) throw DataError("prompt: it is empty; a model needs at least one token to go on from");
+  if (tokens.empty()) throw DataError("prompt: must have at least one token, got none");
   const auto context = static_cast<std::size_t>(model_.config().context);
   const std::size_t cropped = tokens.size() > context ? tokens.size() - context : 0;
   window_.clear();
@@ -28,7 +28,7 @@ Index Generator::prompt(std::span<const TokenId> tokens) {
 
 TokenId Generator::next() {
   const FloatEnvironment environment;
-  if (window_.empty()) throw DataError("generator: it has been given no prompt");
+  if (window_.empty()) throw DataError("generator: next() needs a prompt; call prompt() first");
   const TokenId token = sample_token(logits_, options_, drawn_++);
   if (context_is_full()) {
     const std::size_t keep = std::max<std::size_t>(1, window_.size() / 2);
@@ -46,20 +46,20 @@ TokenId Generator::next() {
 void Generator::feed(std::span<const TokenId> tokens) {
   const FloatEnvironment environment;
   tape_.reset();
-  const Var<float> scores = model_.last_logits(tape_, {tokens}, {.cache = &cache_});
-  logits_.assign(scores.view().data, scores.view().data + scores.size());
+  const Var<float> logits = model_.last_logits(tape_, {tokens}, {.cache = &cache_});
+  logits_.assign(logits.view().data, logits.view().data + logits.size());
   window_.insert(window_.end(), tokens.begin(), tokens.end());
 }
 
 namespace {
 
-// Hands on text, but for an end that may be the beginning of the stop string.
+// Passes text on, but holds back an end that may be the beginning of the stop string.
 class StopFilter {
  public:
   StopFilter(std::string stop, const std::function<bool(std::string_view)>& sink)
       : stop_(std::move(stop)), sink_(sink) {}
 
-  // False when the text has ended.
+  // Returns false when the text has ended.
   bool push(std::string_view piece) {
     held_ += piece;
     if (stop_.empty()) return release(held_.size());
@@ -73,11 +73,11 @@ class StopFilter {
     return release(held_.size() - overlap());
   }
   bool flush() { return release(held_.size()); }
-  /// True once the stop string has come.
+  // Has the stop string been found?
   bool stopped() const { return stopped_; }
 
  private:
-  // Length of the longest end of what is held that begins the stop string.
+  // The length of the longest end of held_ that is a beginning of the stop string.
   std::size_t overlap() const {
     for (std::size_t n = std::min(held_.size(), stop_.size() - 1); n > 0; --n) {
       if (held_.compare(held_.size() - n, n, stop_, 0, n) == 0) return n;
@@ -109,19 +109,19 @@ std::string default_prompt(const Tokenizer& tokenizer) {
 
 TextReport generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
                          const TextOptions& options, const std::function<bool(std::string_view)>& sink) {
-  if (options.tokens < 0) throw RangeError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
-  if (!sink) throw Error("generate_text: a sink that takes the text is needed, got an empty function");
+  if (options.tokens < 0) throw RangeError(fmt::format("tokens: must be at least 0, got {}", options.tokens));
+  if (!sink) throw Error("generate_text: the sink must not be empty");
   if (tokenizer.vocab_size() != model.config().vocab_size) {
     throw RangeError(
-        fmt::format("generate_text: the tokenizer must be the model's, got {} tokens for a vocabulary of {}",
+        fmt::format("generate_text: the tokenizer must match the model, got {} tokens for a vocabulary of {}",
                     tokenizer.vocab_size(), model.config().vocab_size));
   }
   TextReport report;
   Generator generator(model, options.sampling);
   const std::vector<TokenId> tokens = tokenizer.encode(prompt);
-  report.prompt_tokens = static_cast<Index>(tokens.size());
+  report.prompt_tokens = std::ssize(tokens);
   report.prompt_tokens_cropped = generator.prompt(tokens);
-  Utf8Stream characters;
+  files::Utf8Stream characters;
   StopFilter filter(options.stop, sink);
   const auto ended = [&](bool wanted) {
     if (!wanted) report.end = filter.stopped() ? TextEnd::stop_text : TextEnd::sink;

@@ -14,17 +14,20 @@ namespace handgrad {
 
 void validate(const SamplingOptions& options) {
   if (!(options.temperature >= 0.0 && options.temperature <= 1e6)) {
-    throw RangeError(fmt::format("temperature: expected a number from 0 to 1e6, got {}", options.temperature));
+    throw RangeError(fmt::format("temperature: must be from 0 to 1e6, got {}", options.temperature));
   }
-  if (options.top_k < 0) throw RangeError(fmt::format("top-k: expected 0 (off) or more, got {}", options.top_k));
+  if (options.top_k < 0) throw RangeError(fmt::format("top-k: must be at least 0 (0: off), got {}", options.top_k));
   if (!(options.top_p >= 0.0 && options.top_p <= 1.0)) {
-    throw RangeError(fmt::format("top-p: expected a number from 0 to 1, got {}", options.top_p));
+    throw RangeError(fmt::format("top-p: must be from 0 to 1, got {}", options.top_p));
   }
 }
 
-std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options) {
-  validate(options);
-  if (logits.empty()) throw RangeError("sampling: the logits of at least one token are needed, got none");
+namespace generate {
+namespace {
+
+// All tokens, with the logit in the place of the probability.
+std::vector<Candidate> checked(std::span<const float> logits) {
+  if (logits.empty()) throw RangeError("sampling: the logits must not be empty");
   std::vector<Candidate> all;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const float x = logits[i];
@@ -33,16 +36,25 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
     }
     all.push_back({static_cast<TokenId>(i), static_cast<double>(x)});
   }
-  // By logit: probabilities follow the same order.
+  return all;
+}
+
+// Keeps the `count` most likely tokens, sorted by logit, which is the order of the probabilities.
+void keep_most_likely(std::vector<Candidate>& all, Index count) {
   const auto likelier = [](const Candidate& a, const Candidate& b) {
     return a.probability != b.probability ? a.probability > b.probability : a.token < b.token;
   };
-  const Index keep = options.temperature == 0.0 ? 1
-                     : options.top_k > 0 && options.top_k < static_cast<Index>(all.size())
-                         ? options.top_k
-                         : static_cast<Index>(all.size());
-  std::partial_sort(all.begin(), all.begin() + keep, all.end(), likelier);
-  all.resize(static_cast<std::size_t>(keep));
+  std::partial_sort(all.begin(), all.begin() + count, all.end(), likelier);
+  all.resize(count);
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options) {
+  validate(options);
+  std::vector<Candidate> all = checked(logits);
+  const Index top_k = options.top_k > 0 ? std::min(options.top_k, std::ssize(all)) : std::ssize(all);
+  keep_most_likely(all, options.temperature == 0.0 ? 1 : top_k);
   const double largest = all[0].probability;
   if (largest == -std::numeric_limits<double>::infinity()) {
     throw NonFiniteError("sampling: every logit is -infinity");
@@ -56,7 +68,7 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
   }
   double reached = 0.0;
   std::size_t count = 0;
-  // With p = 1 all stay, however unlikely.
+  // p = 1 keeps all tokens, including the most unlikely ones.
   const double wanted = options.top_p < 1.0 ? options.top_p * total * (1.0 - 1e-12) : 2.0 * total;
   while (count < all.size() && (count == 0 || reached < wanted)) {
     reached += all[count++].probability;
@@ -67,8 +79,8 @@ std::vector<Candidate> candidates(std::span<const float> logits, const SamplingO
 }
 
 TokenId draw(std::span<const Candidate> candidates, double u) {
-  if (candidates.empty()) throw RangeError("sampling: at least one candidate is needed, got none");
-  if (!(u >= 0.0 && u < 1.0)) throw RangeError(fmt::format("sampling: u in [0, 1) is needed, got {}", u));
+  if (candidates.empty()) throw RangeError("sampling: the candidates must not be empty");
+  if (!(u >= 0.0 && u < 1.0)) throw RangeError(fmt::format("sampling: u must be in [0, 1), got {}", u));
   double sum = 0.0;
   TokenId last = candidates.front().token;
   for (const Candidate& c : candidates) {
@@ -77,12 +89,14 @@ TokenId draw(std::span<const Candidate> candidates, double u) {
     sum += c.probability;
     if (sum > u) break;
   }
-  return last;  // rounding may leave the sum below u: then the last token that has a probability at all
+  return last;  // rounding may leave the sum below u: the last token with a probability above 0
 }
 
+}  // namespace generate
+
 TokenId sample_token(std::span<const float> logits, const SamplingOptions& options, std::uint64_t n) {
-  const std::vector<Candidate> left = candidates(logits, options);
-  return left.size() == 1 ? left[0].token : draw(left, Random(options.seed, Stream::sampling).uniform(n));
+  const std::vector<generate::Candidate> left = generate::candidates(logits, options);
+  return left.size() == 1 ? left[0].token : generate::draw(left, Random(options.seed, Stream::sampling).uniform(n));
 }
 
 }  // namespace handgrad

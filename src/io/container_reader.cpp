@@ -6,7 +6,8 @@
 #include <tuple>
 
 #include "handgrad/core/errors.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/hash.h"
+#include "handgrad/files/read_file.h"
 #include "io/trailer.h"
 
 namespace handgrad {
@@ -16,12 +17,12 @@ std::string why_no_seal(std::span<const std::byte> file) {
   if (file.empty()) return "it is empty";
   if (!has_hdf5_signature(file)) return "it is not an HDF5 file";
   const auto end = hdf5_end(file);
-  if (!end || file.size() < *end) return fmt::format("it is truncated: only {} bytes are there", file.size());
+  if (!end || file.size() < *end) return fmt::format("it is truncated to {} bytes", file.size());
   if (file.size() > *end) return "it is truncated or damaged: its seal is missing";
   return "it has no seal: another program wrote it, or it was cut; `handgrad inspect --reseal` seals it if it is sound";
 }
 
-// The hash of the whole does not hold: where is the damage?
+// The part that is damaged, after the hash of the whole file has failed.
 std::string where_damaged(std::span<const std::byte> file, const Seal& seal) {
   if (!lengths_hold(seal, file.size())) return "in its seal";
   ContainerIndex index;
@@ -31,7 +32,7 @@ std::string where_damaged(std::span<const std::byte> file, const Seal& seal) {
     return "in its index";
   }
   for (const DatasetEntry& d : index.datasets) {
-    if (hash64(file.subspan(d.offset, d.bytes)) != d.hash) return "in " + d.path;
+    if (files::hash64(file.subspan(d.offset, d.bytes)) != d.hash) return "in " + d.path;
   }
   return "outside its datasets";
 }
@@ -40,15 +41,15 @@ ContainerIndex checked_index(std::span<const std::byte> file) {
   const auto seal = find_seal(file);
   if (!seal) throw MalformedContainer(why_no_seal(file));
   if (!seal->hash_holds) throw MalformedContainer("it is damaged " + where_damaged(file, *seal));
-  if (seal->format > container_format) {
+  if (seal->format > io::container_format) {
     throw MalformedContainer(fmt::format("it was written by a newer handgrad: format {}, this one reads up to {}",
-                                         seal->format, container_format));
+                                         seal->format, io::container_format));
   }
   if (seal->format == 0 || !lengths_hold(*seal, file.size())) throw MalformedContainer("its seal is malformed");
   ContainerIndex index = decode_index(file.subspan(seal->image_bytes, seal->index_bytes), seal->image_bytes);
   for (const DatasetEntry& d : index.datasets) {
-    if (hash64(file.subspan(d.offset, d.bytes)) != d.hash) {
-      throw MalformedContainer(fmt::format("{} does not have the hash of its index", d.path));
+    if (files::hash64(file.subspan(d.offset, d.bytes)) != d.hash) {
+      throw MalformedContainer(fmt::format("{} does not have the hash in the index", d.path));
     }
   }
   return index;
@@ -59,7 +60,7 @@ ContainerIndex checked_index(std::span<const std::byte> file) {
 Container Container::load(const std::string& path) {
   std::vector<std::byte> bytes;
   try {
-    bytes = read_bytes(path);
+    bytes = files::read_bytes(path);
   } catch (const DataError& error) {
     throw CheckpointError(error.what());
   }
@@ -97,8 +98,8 @@ const DatasetEntry& Container::required(std::string_view path, ElementType type)
   const DatasetEntry* entry = find(path);
   if (entry == nullptr) throw CheckpointError(fmt::format("cannot load {}: it has no {}", name_, path));
   if (entry->type != type) {
-    throw CheckpointError(fmt::format("cannot load {}: {} is {}, expected {}", name_, path, element_name(entry->type),
-                                      element_name(type)));
+    throw CheckpointError(fmt::format("cannot load {}: {} is {}, expected {}", name_, path,
+                                      io::element_name(entry->type), io::element_name(type)));
   }
   return *entry;
 }
@@ -108,12 +109,12 @@ void Container::refuse_attribute(std::string_view group, std::string_view attrib
   throw CheckpointError(
       value == nullptr
           ? fmt::format("cannot load {}: {} has no attribute {}", name_, group, attribute_name)
-          : fmt::format("cannot load {}: attribute {} of {} is of another type", name_, attribute_name, group));
+          : fmt::format("cannot load {}: attribute {} of {} has another type", name_, attribute_name, group));
 }
 
 void Container::refuse_entry(const DatasetEntry& entry) const {
-  throw CheckpointError(fmt::format("{}: {}: bytes {} to {} do not lie inside its {}", name_, entry.path, entry.offset,
-                                    entry.offset + entry.bytes, bytes_.size()));
+  throw CheckpointError(fmt::format("{}: {}: bytes {} to {} are not inside its {} bytes", name_, entry.path,
+                                    entry.offset, entry.offset + entry.bytes, bytes_.size()));
 }
 
 }  // namespace handgrad

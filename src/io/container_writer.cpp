@@ -8,34 +8,36 @@
 #include <tuple>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/hash.h"
 #include "io/hdf5.h"
 #include "io/trailer.h"
 
 namespace handgrad {
 
-void detail::require_shape_of(const std::string& path, const std::vector<Index>& shape, std::size_t count) {
+void io::require_shape_of(const std::string& path, const std::vector<Index>& shape, std::size_t count) {
   bool fits = true;
   std::uint64_t size = 1;
   for (const Index extent : shape) {
     fits = fits && extent >= 0 && !__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size);
   }
   if (!fits || size != count) {
-    throw ShapeError(fmt::format("container: {}: a shape of its {} values is needed, got ({})", path, count,
-                                 fmt::join(shape, ", ")));
+    throw ShapeError(
+        fmt::format("container: {}: the shape must have {} elements, got ({})", path, count, fmt::join(shape, ", ")));
   }
 }
 
 namespace {
 
-// Far above any memory, far below what 64 bits could lose.
+// More than any memory, and small enough that sums cannot overflow.
 constexpr std::uint64_t largest_total = std::uint64_t{1} << 48;
 
-// The file that libhdf5 writes lives in this vector, so that it need not be copied out.
+// libhdf5 writes the file into this vector, so that it need not be copied.
 struct Image {
   std::vector<std::byte> bytes;
 };
 
-// libhdf5 calls these from C: no exception may leave them.
+// Callbacks from C code: they must not throw.
 void* image_resize(void*, size_t size, H5FD_file_image_op_t, void* user) {
   try {
     auto& bytes = static_cast<Image*>(user)->bytes;
@@ -52,11 +54,11 @@ herr_t image_keep(void*, H5FD_file_image_op_t, void*) { return 0; }
 void* user_share(void* user) { return user; }
 herr_t user_keep(void*) { return 0; }
 
-Handle file_access(Image& image) {
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "prepare a file");
+Hdf5Handle file_access(Image& image) {
+  Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "prepare a file");
   constexpr size_t growth = 1 << 16;
   check_hdf5(H5Pset_fapl_core(access.get(), growth, /*backing_store=*/0), "prepare a file in memory");
-  // Every dataset starts at a multiple of 8, so that its elements can be read in place.
+  // Datasets start at multiples of 8, so that their elements can be read in place.
   check_hdf5(H5Pset_alignment(access.get(), 1, 8), "align datasets");
   H5FD_file_image_callbacks_t callbacks = {image_malloc, nullptr,   image_resize, image_keep,
                                            user_share,   user_keep, &image};
@@ -64,37 +66,37 @@ Handle file_access(Image& image) {
   return access;
 }
 
-// Groups on the way are made as needed.
-Handle link_creation() {
-  Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "prepare links");
+// Missing groups of a path are created.
+Hdf5Handle link_creation() {
+  Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "prepare links");
   check_hdf5(H5Pset_create_intermediate_group(links.get(), 1), "prepare groups");
   return links;
 }
 
-Handle dataset_creation() {
-  Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "prepare a dataset");
+Hdf5Handle dataset_creation() {
+  Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "prepare a dataset");
   check_hdf5(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), "prepare a dataset");
   check_hdf5(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "prepare a dataset");
   check_hdf5(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), "prepare a dataset");
-  // The same contents give the same bytes, whatever the time.
+  // No time stamps: the same contents give the same bytes.
   check_hdf5(H5Pset_obj_track_times(creation.get(), false), "prepare a dataset");
   return creation;
 }
 
-Handle dataspace(const std::vector<Index>& shape) {
+Hdf5Handle dataspace(const std::vector<Index>& shape) {
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
   const hid_t space = shape.empty() ? H5Screate(H5S_SCALAR)
                                     : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
   return {space, H5Sclose, "describe a shape"};
 }
 
-// Writes the dataset and enters where it lies.
-void write_dataset(hid_t file, const Handle& links, const Handle& creation, const DatasetSource& source,
+// Writes a dataset and sets the offset of its entry.
+void write_dataset(hid_t file, const Hdf5Handle& links, const Hdf5Handle& creation, const DatasetSource& source,
                    DatasetEntry& entry) {
-  const Handle space = dataspace(source.shape);
-  const Handle dataset(H5Dcreate2(file, source.path.c_str(), hdf5_type(source.type), space.get(), links.get(),
-                                  creation.get(), H5P_DEFAULT),
-                       H5Dclose, fmt::format("make {}", source.path));
+  const Hdf5Handle space = dataspace(source.shape);
+  const Hdf5Handle dataset(H5Dcreate2(file, source.path.c_str(), hdf5_type(source.type), space.get(), links.get(),
+                                      creation.get(), H5P_DEFAULT),
+                           H5Dclose, fmt::format("make {}", source.path));
   if (entry.bytes == 0) return;
   check_hdf5(H5Dwrite(dataset.get(), hdf5_type(source.type), H5S_ALL, H5S_ALL, H5P_DEFAULT, source.data),
              fmt::format("write {}", source.path));
@@ -103,34 +105,36 @@ void write_dataset(hid_t file, const Handle& links, const Handle& creation, cons
   entry.offset = offset;
 }
 
-Handle attribute_type(const AttributeValue& value) {
+Hdf5Handle attribute_type(const AttributeValue& value) {
   if (std::holds_alternative<std::int64_t>(value)) return {H5Tcopy(H5T_STD_I64LE), H5Tclose, "make a type"};
   if (std::holds_alternative<double>(value)) return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose, "make a type"};
-  Handle text(H5Tcopy(H5T_C_S1), H5Tclose, "make a type");
-  // HDF5 has no strings of no bytes; an empty one is one NUL.
+  Hdf5Handle text(H5Tcopy(H5T_C_S1), H5Tclose, "make a type");
+  // HDF5 has no strings of size 0: an empty string is one NUL.
   check_hdf5(H5Tset_size(text.get(), std::max<std::size_t>(1, std::get<std::string>(value).size())), "make a type");
   check_hdf5(H5Tset_strpad(text.get(), H5T_STR_NULLPAD), "make a type");
   check_hdf5(H5Tset_cset(text.get(), H5T_CSET_UTF8), "make a type");
   return text;
 }
 
-// Opens a group, making it and those above it where they are missing. H5Lexists takes one missing link at a time.
-Handle open_group(hid_t file, const std::string& path) {
+// Opens a group; creates it and its parents if they are missing. H5Lexists accepts only one missing link at a time.
+Hdf5Handle open_group(hid_t file, const std::string& path) {
   for (std::size_t end = 0; end < path.size() && path != "/";) {
     end = std::min(path.find('/', end + 1), path.size());
     const std::string part = path.substr(0, end);
     if (H5Lexists(file, part.c_str(), H5P_DEFAULT) > 0) continue;
-    const Handle made(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, "make a group");
+    const Hdf5Handle made(H5Gcreate2(file, part.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose,
+                          "make a group");
   }
   return {H5Gopen2(file, path.c_str(), H5P_DEFAULT), H5Gclose, fmt::format("open group {}", path)};
 }
 
 void write_attribute(hid_t file, const Attribute& attribute) {
-  const Handle group = open_group(file, attribute.group);
-  const Handle type = attribute_type(attribute.value);
-  const Handle space(H5Screate(H5S_SCALAR), H5Sclose, "describe an attribute");
-  const Handle made(H5Acreate2(group.get(), attribute.name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                    H5Aclose, fmt::format("make attribute {}", attribute.name));
+  const Hdf5Handle group = open_group(file, attribute.group);
+  const Hdf5Handle type = attribute_type(attribute.value);
+  const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose, "describe an attribute");
+  const Hdf5Handle made(
+      H5Acreate2(group.get(), attribute.name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+      fmt::format("make attribute {}", attribute.name));
   const void* data = std::visit(
       [](const auto& value) -> const void* {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) return value.c_str();
@@ -140,7 +144,7 @@ void write_attribute(hid_t file, const Attribute& attribute) {
   check_hdf5(H5Awrite(made.get(), type.get(), data), fmt::format("write attribute {}", attribute.name));
 }
 
-// The contents as an index whose offsets and hashes are still open, with everything checked.
+// Checks the contents and returns their index, without offsets and hashes.
 ContainerIndex draft_index(const ContainerContents& contents) {
   ContainerIndex index;
   std::uint64_t total = 0;
@@ -151,7 +155,7 @@ ContainerIndex draft_index(const ContainerContents& contents) {
     entry.type = source.type;
     entry.shape = source.shape;
     entry.bytes = checked_bytes(source.type, source.shape);
-    if (element_bytes(source.type) == 0) throw MalformedContainer(fmt::format("{} has no type", source.path));
+    if (io::element_bytes(source.type) == 0) throw MalformedContainer(fmt::format("{} has no type", source.path));
     if (entry.bytes > 0 && source.data == nullptr) throw MalformedContainer(fmt::format("{} has no data", source.path));
     total += entry.bytes;
     if (total > largest_total) throw MalformedContainer("its datasets are too large");
@@ -159,40 +163,40 @@ ContainerIndex draft_index(const ContainerContents& contents) {
   }
   index.attributes = contents.attributes;
   for (const Attribute& attribute : contents.attributes) check_attribute(attribute);
-  if (index.datasets.size() > most_datasets || index.attributes.size() > most_attributes) {
+  if (index.datasets.size() > io::most_datasets || index.attributes.size() > io::most_attributes) {
     throw MalformedContainer("it has too many datasets or attributes");
   }
   check_paths(index.datasets);
   return index;
 }
 
-// Groups on the way to a path that the path before it, in order, does not share.
+// The number of groups of a path that the preceding path, in order, does not contain.
 std::size_t new_groups(std::string_view before, std::string_view path) {
   const auto differ = std::mismatch(before.begin(), before.end(), path.begin(), path.end()).second;
   return static_cast<std::size_t>(std::count(differ, path.end(), '/'));
 }
 
-// Room for image and trailer, asked for before libhdf5 is at work. What libhdf5 itself adds is estimated generously.
+// An upper estimate of the size of image and trailer, allocated before libhdf5 runs.
 std::uint64_t expected_bytes(const ContainerIndex& index) {
-  constexpr std::uint64_t for_a_dataset = 1024, for_a_group = 2048, for_the_file = 1 << 17;
-  std::uint64_t bytes = trailer_bytes(index) + for_the_file;
+  constexpr std::uint64_t per_dataset = 1024, per_group = 2048, per_file = 1 << 17;
+  std::uint64_t bytes = trailer_bytes(index) + per_file;
   std::string_view before;
   for (const DatasetEntry& entry : index.datasets) {
-    bytes += entry.bytes + for_a_dataset + for_a_group * new_groups(before, entry.path) + 2 * entry.path.size();
+    bytes += entry.bytes + per_dataset + per_group * new_groups(before, entry.path) + 2 * entry.path.size();
     before = entry.path;
   }
   for (const Attribute& attribute : index.attributes) {
     const auto* text = std::get_if<std::string>(&attribute.value);
-    bytes += for_a_dataset + 2 * (attribute.name.size() + (text ? text->size() : 0));
+    bytes += per_dataset + 2 * (attribute.name.size() + (text ? text->size() : 0));
   }
   return bytes;
 }
 
 void write_image(Image& image, const ContainerContents& contents, ContainerIndex& index) {
-  const Handle access = file_access(image);
-  Handle file(H5Fcreate("in memory", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "make a file in memory");
-  const Handle links = link_creation();
-  const Handle creation = dataset_creation();
+  const Hdf5Handle access = file_access(image);
+  Hdf5Handle file(H5Fcreate("in memory", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, "make a file in memory");
+  const Hdf5Handle links = link_creation();
+  const Hdf5Handle creation = dataset_creation();
   for (std::size_t i = 0; i < contents.datasets.size(); ++i) {
     write_dataset(file.get(), links, creation, contents.datasets[i], index.datasets[i]);
   }
@@ -200,7 +204,7 @@ void write_image(Image& image, const ContainerContents& contents, ContainerIndex
   if (!file.close()) throw MalformedContainer("HDF5 cannot finish the file");
 }
 
-// In the order of the index, so that the bytes do not depend on the order in which things were added.
+// Sorts the contents, so that the bytes do not depend on the order in which they were added.
 ContainerContents in_order(ContainerContents contents) {
   std::sort(contents.datasets.begin(), contents.datasets.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
@@ -218,17 +222,17 @@ std::vector<std::byte> sealed(const ContainerContents& unordered) {
     const Hdf5Session session;
     write_image(*image, contents, index);
   } catch (...) {
-    // A file that libhdf5 could not close may be closed at the end of the process: its memory must outlive it.
+    // libhdf5 may close a file that it failed to close at the end of the process: its memory must not be freed.
     static_cast<void>(image.release());
     throw;
   }
   std::vector<std::byte> bytes = std::move(image->bytes);
-  // libhdf5 grows its memory in steps; the file ends where its superblock says.
+  // libhdf5 allocates in steps; the superblock states the end of the file.
   const auto end = hdf5_end(bytes);
   if (!end || *end > bytes.size()) throw MalformedContainer("HDF5 did not finish the file");
   bytes.resize(*end);
   for (DatasetEntry& entry : index.datasets) {
-    entry.hash = hash64(std::span<const std::byte>(bytes).subspan(entry.offset, entry.bytes));
+    entry.hash = files::hash64(std::span<const std::byte>(bytes).subspan(entry.offset, entry.bytes));
   }
   append_trailer(bytes, index);
   return bytes;
@@ -244,12 +248,12 @@ std::vector<std::byte> seal_contents(const ContainerContents& contents) {
   } catch (const std::bad_alloc&) {
     std::uint64_t bytes = 0;
     for (const DatasetSource& source : contents.datasets) bytes += checked_bytes(source.type, source.shape);
-    throw ResourceError(fmt::format("cannot make a checkpoint: no memory for its {} bytes", bytes), bytes);
+    throw ResourceError(fmt::format("cannot make a checkpoint: its {} bytes could not be allocated", bytes), bytes);
   }
 }
 
 void write_container(FileSystem* fs, const std::string& path, const ContainerContents& contents) {
-  write_durably(fs, path, seal_contents(contents));
+  files::write_durably(fs, path, seal_contents(contents));
 }
 
 }  // namespace handgrad

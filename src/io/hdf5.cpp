@@ -14,8 +14,8 @@ std::mutex& library_mutex() {
 
 }  // namespace
 
-Handle::Handle(hid_t id, herr_t (*closer)(hid_t), std::string_view what) : id_(id), close_(closer) {
-  if (id < 0) throw MalformedContainer(fmt::format("HDF5 cannot {}", what));
+Hdf5Handle::Hdf5Handle(hid_t id, herr_t (*closer)(hid_t), std::string_view operation) : id_(id), close_(closer) {
+  if (id < 0) throw MalformedContainer(fmt::format("HDF5 cannot {}", operation));
 }
 
 Hdf5Session::Hdf5Session() : alone_(library_mutex()) {
@@ -28,8 +28,8 @@ Hdf5Session::~Hdf5Session() {
   H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }
 
-void check_hdf5(herr_t result, std::string_view what) {
-  if (result < 0) throw MalformedContainer(fmt::format("HDF5 cannot {}", what));
+void check_hdf5(herr_t result, std::string_view operation) {
+  if (result < 0) throw MalformedContainer(fmt::format("HDF5 cannot {}", operation));
 }
 
 hid_t hdf5_type(ElementType type) {

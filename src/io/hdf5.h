@@ -1,7 +1,6 @@
 #pragma once
 
-// libhdf5 as this folder uses it, and nobody else: handles that close themselves, its messages silenced, one thread at
-// a time.
+// The only use of libhdf5: handles that are closed automatically, no messages, one thread at a time.
 
 #define H5_USE_110_API
 #include <hdf5.h>
@@ -14,19 +13,19 @@
 
 namespace handgrad {
 
-/// A handle of libhdf5 and the function that closes it. An invalid one throws MalformedContainer when it is taken over.
-class Handle {
+/// Owns a libhdf5 handle. The constructor throws MalformedContainer("HDF5 cannot <operation>") for an invalid one.
+class Hdf5Handle {
  public:
-  Handle(hid_t id, herr_t (*closer)(hid_t), std::string_view what);
-  ~Handle() {
+  Hdf5Handle(hid_t id, herr_t (*closer)(hid_t), std::string_view operation);
+  ~Hdf5Handle() {
     if (id_ >= 0) close_(id_);
   }
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
+  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Handle(const Hdf5Handle&) = delete;
+  Hdf5Handle& operator=(const Hdf5Handle&) = delete;
 
   hid_t get() const { return id_; }
-  /// Closes now; false if libhdf5 could not, and the handle is lost.
+  /// Closes the handle. Returns false if libhdf5 failed; the handle is then leaked.
   bool close() { return close_(std::exchange(id_, -1)) >= 0; }
 
  private:
@@ -34,8 +33,8 @@ class Handle {
   herr_t (*close_)(hid_t);
 };
 
-/// While it lives, libhdf5 prints nothing, and no other thread of ours is inside it: Debian's build has state of its
-/// own and no locks. What it printed to before is restored.
+/// During its lifetime libhdf5 prints no messages, and no other thread of the program enters libhdf5: Debian's build has
+/// global state and no locks. The destructor restores the previous error handler.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -50,9 +49,9 @@ class Hdf5Session {
 };
 
 /// Throws MalformedContainer if libhdf5 reports a failure.
-void check_hdf5(herr_t result, std::string_view what);
+void check_hdf5(herr_t result, std::string_view operation);
 
-/// The type in files, which is the type in memory, too.
+/// The libhdf5 type of an element, in files and in memory.
 hid_t hdf5_type(ElementType type);
 
 }  // namespace handgrad

@@ -8,12 +8,14 @@
 #include <cstring>
 #include <tuple>
 
+#include "handgrad/files/hash.h"
+
 namespace handgrad {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "containers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "containers are written in the byte order of memory");
 
-// The line ends would be spoilt by a transfer as text.
+// The line end in it reveals a transfer in text mode.
 constexpr std::array<char, 8> magic = {'h', 'g', 's', 'e', 'a', 'l', '\r', '\n'};
 constexpr std::array<unsigned char, 8> signature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 constexpr std::size_t hash_bytes = 16;
@@ -100,20 +102,20 @@ DatasetEntry decode_dataset(Decoder& in, std::uint64_t image_bytes) {
   d.path = in.text();
   check_path(d.path);
   d.type = in.number<ElementType>();
-  if (element_bytes(d.type) == 0) {
+  if (io::element_bytes(d.type) == 0) {
     throw MalformedContainer(fmt::format("{} has the unknown type {}", d.path, static_cast<int>(d.type)));
   }
   const auto rank = in.number<std::uint8_t>();
-  if (rank > largest_rank) throw MalformedContainer(fmt::format("{} has {} axes", d.path, rank));
+  if (rank > io::largest_rank) throw MalformedContainer(fmt::format("{} has {} axes", d.path, rank));
   for (int i = 0; i < rank; ++i) d.shape.push_back(in.number<Index>());
   d.offset = in.number<std::uint64_t>();
   d.bytes = in.number<std::uint64_t>();
   d.hash = in.number<std::uint64_t>();
   if (d.bytes != checked_bytes(d.type, d.shape)) {
-    throw MalformedContainer(fmt::format("{} has {} bytes, which is not its shape's", d.path, d.bytes));
+    throw MalformedContainer(fmt::format("{} has {} bytes, which is not the size of its shape", d.path, d.bytes));
   }
   if (d.offset > image_bytes || d.bytes > image_bytes - d.offset || d.offset % offset_alignment != 0) {
-    throw MalformedContainer(fmt::format("{} does not lie inside the file", d.path));
+    throw MalformedContainer(fmt::format("{} is not inside the file", d.path));
   }
   return d;
 }
@@ -156,7 +158,7 @@ void check_overlaps(const std::vector<DatasetEntry>& datasets) {
 
 }  // namespace
 
-std::size_t element_bytes(ElementType type) {
+std::size_t io::element_bytes(ElementType type) {
   switch (type) {
     case ElementType::float32:
     case ElementType::uint32:
@@ -170,7 +172,7 @@ std::size_t element_bytes(ElementType type) {
   return 0;
 }
 
-std::string_view element_name(ElementType type) {
+std::string_view io::element_name(ElementType type) {
   constexpr std::array<std::string_view, 6> names = {"?", "float32", "float64", "int64", "uint32", "uint8"};
   const auto number = static_cast<std::size_t>(type);
   return number < names.size() ? names[number] : names[0];
@@ -183,7 +185,7 @@ void check_path(std::string_view path) {
     for (const char c : shown) printable += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     throw MalformedContainer(fmt::format("\"{}\" is not a path of names joined by slashes", printable));
   };
-  if (path.size() < 2 || path.size() > longest_path || path[0] != '/') refuse();
+  if (path.size() < 2 || path.size() > io::longest_path || path[0] != '/') refuse();
   for (std::size_t at = 0; at < path.size();) {
     const std::size_t end = std::min(path.find('/', at + 1), path.size());
     const std::string_view name = path.substr(at + 1, end - at - 1);
@@ -196,8 +198,8 @@ void check_path(std::string_view path) {
 }
 
 std::uint64_t checked_bytes(ElementType type, const std::vector<Index>& shape) {
-  if (shape.size() > largest_rank) throw MalformedContainer(fmt::format("{} axes are too many", shape.size()));
-  Index bytes = static_cast<Index>(element_bytes(type));
+  if (shape.size() > io::largest_rank) throw MalformedContainer(fmt::format("{} axes are too many", shape.size()));
+  auto bytes = static_cast<Index>(io::element_bytes(type));
   for (const Index extent : shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) {
       throw MalformedContainer("a shape is negative or too large");
@@ -210,8 +212,8 @@ void check_attribute(const Attribute& a) {
   if (a.group != "/") check_path(a.group);
   check_path("/" + a.name);
   const auto* text = std::get_if<std::string>(&a.value);
-  if (text && (text->size() > longest_attribute || text->find('\0') != std::string::npos)) {
-    throw MalformedContainer(fmt::format("the attribute {} is too long or holds a NUL", a.name));
+  if (text && (text->size() > io::longest_attribute || text->find('\0') != std::string::npos)) {
+    throw MalformedContainer(fmt::format("the attribute {} is too long or contains a NUL", a.name));
   }
 }
 
@@ -224,11 +226,11 @@ void check_paths(const std::vector<DatasetEntry>& datasets) {
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const std::string& path = datasets[i].path;
     if (i > 0 && !(datasets[i - 1].path < path)) {
-      throw MalformedContainer(fmt::format("{} is there twice, or out of order", path));
+      throw MalformedContainer(fmt::format("{} is a duplicate or out of order", path));
     }
     for (std::size_t slash = path.rfind('/'); slash > 0; slash = path.rfind('/', slash - 1)) {
       if (is_dataset(std::string_view(path).substr(0, slash))) {
-        throw MalformedContainer(fmt::format("{} lies inside another dataset", path));
+        throw MalformedContainer(fmt::format("{} is inside another dataset", path));
       }
     }
   }
@@ -255,13 +257,13 @@ void append_trailer(std::vector<std::byte>& file, const ContainerIndex& index) {
   const std::uint64_t index_bytes = file.size() - image_bytes;
 
   out.raw(magic.data(), magic.size());
-  out.number(container_format);
+  out.number(io::container_format);
   out.number(static_cast<std::uint32_t>(seal_bytes));
   out.number(image_bytes);
   out.number(index_bytes);
   out.number(std::uint64_t{0});
   out.number(std::uint64_t{0});
-  const auto hash = hash128(file);
+  const auto hash = files::hash128(file);
   out.raw(hash.data(), hash_bytes);
 }
 
@@ -275,7 +277,7 @@ std::optional<Seal> find_seal(std::span<const std::byte> file) {
   in.number<std::uint32_t>();
   seal.image_bytes = in.number<std::uint64_t>();
   seal.index_bytes = in.number<std::uint64_t>();
-  const auto hash = hash128(file.first(file.size() - hash_bytes));
+  const auto hash = files::hash128(file.first(file.size() - hash_bytes));
   seal.hash_holds = std::memcmp(hash.data(), file.last(hash_bytes).data(), hash_bytes) == 0;
   return seal;
 }
@@ -290,7 +292,7 @@ ContainerIndex decode_index(std::span<const std::byte> index, std::uint64_t imag
   ContainerIndex decoded;
   const auto datasets = in.number<std::uint32_t>();
   const auto attributes = in.number<std::uint32_t>();
-  if (datasets > most_datasets || attributes > most_attributes) {
+  if (datasets > io::most_datasets || attributes > io::most_attributes) {
     throw MalformedContainer(fmt::format("{} datasets and {} attributes are too many", datasets, attributes));
   }
   for (std::uint32_t i = 0; i < datasets; ++i) decoded.datasets.push_back(decode_dataset(in, image_bytes));
@@ -298,10 +300,10 @@ ContainerIndex decode_index(std::span<const std::byte> index, std::uint64_t imag
     decoded.attributes.push_back(decode_attribute(in));
     if (i > 0 && !before(decoded.attributes[i - 1], decoded.attributes[i])) {
       throw MalformedContainer(
-          fmt::format("the attribute {} is there twice, or out of order", decoded.attributes[i].name));
+          fmt::format("the attribute {} is a duplicate or out of order", decoded.attributes[i].name));
     }
   }
-  if (!in.done()) throw MalformedContainer("its index has bytes to spare");
+  if (!in.done()) throw MalformedContainer("its index has extra bytes at the end");
   check_paths(decoded.datasets);
   check_overlaps(decoded.datasets);
   return decoded;
@@ -311,7 +313,7 @@ bool has_hdf5_signature(std::span<const std::byte> file) {
   return file.size() >= signature.size() && std::memcmp(file.data(), signature.data(), signature.size()) == 0;
 }
 
-// Where the address stands depends on the superblock's version: 0, the default, and 1 have more before it than 2 and 3.
+// The offset of the address depends on the superblock's version.
 std::optional<std::uint64_t> hdf5_end(std::span<const std::byte> file) {
   constexpr std::size_t version_at = 8;
   if (!has_hdf5_signature(file) || file.size() < 64) return std::nullopt;

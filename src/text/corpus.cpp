@@ -12,6 +12,7 @@
 
 #include "handgrad/core/errors.h"
 #include "handgrad/files/encoding.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/text/encoding_check.h"
 #include "text/folder_walk.h"
 
@@ -20,12 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a shell would have expanded, or Windows read as folders, is part of the name here.
+// A hint for names with characters that a shell would expand or that Windows uses as a separator.
 std::string name_hint(const std::string& path) {
-  if (path.find('\\') != std::string::npos)
+  if (path.find('\\') != std::string::npos) {
     return "; a backslash is part of the name: folders are separated by slashes";
+  }
   if (path.find("/~") != std::string::npos || path.starts_with("~") || path.find_first_of("*?$") != std::string::npos) {
-    return "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";
+    return "; ~, *, ? and $ are part of the name and not expanded: name the file, or a folder of .txt and .md files";
   }
   return "";
 }
@@ -36,7 +38,7 @@ std::vector<SourceFile> sources_of(const fs::path& path, PassedOver& passed_over
   if (status.type() == fs::file_type::not_found) {
     throw DataError(fmt::format("no such file or folder: {}{}", path.string(), name_hint(path.string())));
   }
-  if (error) cannot_read(path, error);
+  if (error) files::fail("read", path.string(), error.value());
   if (fs::is_directory(status)) {
     std::vector<SourceFile> found = text_files_below(path, passed_over);
     if (found.empty()) {
@@ -47,7 +49,7 @@ std::vector<SourceFile> sources_of(const fs::path& path, PassedOver& passed_over
     }
     return found;
   }
-  // A pipe or a device may have no end, and opening one may block.
+  // Not a pipe or a device: it may have no end, and opening it may block.
   if (!fs::is_regular_file(status)) {
     throw DataError(fmt::format("not a regular file or folder: {}", path.string()));
   }
@@ -59,17 +61,17 @@ std::vector<SourceFile> sources_of(const fs::path& path, PassedOver& passed_over
 void append_file(const SourceFile& source, std::string& text) {
   errno = 0;
   std::ifstream file(source.path, std::ios::binary);
-  if (!file) cannot_read(source.path, {errno, std::generic_category()});
+  if (!file) files::fail("read", source.path.string(), errno);
   const std::size_t before = text.size();
-  text.resize(before + static_cast<std::size_t>(source.size_bytes));
+  text.resize(before + source.size_bytes);
   file.read(text.data() + before, static_cast<std::streamsize>(source.size_bytes));
   const auto received = static_cast<std::uintmax_t>(file.gcount());
   if (received != source.size_bytes) {
-    throw DataError(
-        fmt::format("cannot read {}: {} of {} bytes came", source.path.string(), received, source.size_bytes));
+    files::fail("read", source.path.string(),
+                fmt::format("only {} of {} bytes were read", received, source.size_bytes));
   }
   if (file.peek() != std::ifstream::traits_type::eof()) {
-    throw DataError(fmt::format("{} has grown while it was read", source.path.string()));
+    throw DataError(fmt::format("{} grew while it was read", source.path.string()));
   }
 }
 
@@ -104,7 +106,7 @@ Corpus read_corpus(std::span<const std::string> paths) {
   const std::vector<SourceFile> sources = all_sources(paths, corpus.passed_over);
   const std::uintmax_t total = total_bytes(sources);
   try {
-    corpus.text.reserve(static_cast<std::size_t>(total));
+    corpus.text.reserve(total);
   } catch (const std::exception&) {  // bad_alloc or length_error
     throw ResourceError(fmt::format("text files: no memory for {} bytes", total), total);
   }
@@ -122,12 +124,12 @@ template <class F>
 void for_each_file(const Corpus& corpus, F f) {
   std::string_view rest = corpus.text;
   for (const CorpusFile& file : corpus.files) {
-    f(file, rest.substr(0, static_cast<std::size_t>(file.size_bytes)));
-    rest.remove_prefix(static_cast<std::size_t>(file.size_bytes));
+    f(file, rest.substr(0, file.size_bytes));
+    rest.remove_prefix(file.size_bytes);
   }
 }
 
-// One name per file, whatever links lead to it.
+// A unique name of a file, independent of links to it.
 std::string own_name(const CorpusFile& file) {
   std::error_code error;
   const fs::path path = fs::canonical(file.path, error);
@@ -143,24 +145,25 @@ std::vector<std::string> repeated_files(const Corpus& corpus) {
   return repeated;
 }
 
-std::string counted(Index count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 }  // namespace
 
 void check_utf8(const Corpus& corpus) {
-  for_each_file(corpus,
-                [](const CorpusFile& file, std::string_view text) { check_encoding(text, file.path, file.path); });
+  for_each_file(
+      corpus, [](const CorpusFile& file, std::string_view text) { text::check_encoding(text, file.path, file.path); });
+}
+
+std::string text::counted(Index count, std::string_view singular, std::string_view plural) {
+  if (count == 1) return fmt::format("1 {}", singular);
+  return plural.empty() ? fmt::format("{} {}s", count, singular) : fmt::format("{} {}", count, plural);
 }
 
 std::string describe_files(const Corpus& corpus) {
-  std::string text = fmt::format("{}, {}", counted(static_cast<Index>(corpus.files.size()), "file", "files"),
-                                 counted(static_cast<Index>(corpus.text.size()), "byte", "bytes"));
+  std::string text = fmt::format("{}, {}", text::counted(std::ssize(corpus.files), "file"),
+                                 text::counted(std::ssize(corpus.text), "byte"));
   const PassedOver& p = corpus.passed_over;
   std::vector<std::string> parts;
   const auto add = [&](Index count, std::string_view one, std::string_view many) {
-    if (count > 0) parts.push_back(counted(count, one, many));
+    if (count > 0) parts.push_back(text::counted(count, one, many));
   };
   add(p.hidden, "hidden name", "hidden names");
   add(p.other_names, "file with another ending", "files with other endings");
@@ -169,7 +172,8 @@ std::string describe_files(const Corpus& corpus) {
   add(p.runs, "run folder", "run folders");
   add(p.not_regular, "pipe, device or broken link", "pipes, devices or broken links");
   if (!parts.empty()) text += fmt::format("; passed over: {}", fmt::join(parts, ", "));
-  if (p.empty > 0) text += fmt::format("; {}", counted(p.empty, "of the files is empty", "of the files are empty"));
+  if (p.empty > 0)
+    text += fmt::format("; {}", text::counted(p.empty, "of the files is empty", "of the files are empty"));
   return text;
 }
 
@@ -189,19 +193,19 @@ std::vector<std::string> text_notes(const Corpus& corpus) {
   for_each_file(corpus, [&](const CorpusFile& file, std::string_view text) {
     marked += text.starts_with("\xEF\xBB\xBF") ? 1 : 0;
     crlf += text.find("\r\n") != std::string_view::npos ? 1 : 0;
-    const EncodingGuess wide = guess_wide_encoding(text);
-    if (!wide.name.empty()) notes.push_back(file.path + conversion_hint(wide, file.path).replace(0, 1, ":"));
+    const files::EncodingGuess wide = files::guess_wide_encoding(text);
+    if (!wide.name.empty()) notes.push_back(file.path + files::conversion_hint(wide, file.path).replace(0, 1, ":"));
   });
   for (const std::string& path : repeated_files(corpus)) {
-    notes.push_back(fmt::format("{} is read again: it is one of the files before it", path));
+    notes.push_back(fmt::format("{} is read twice: it is one of the files before it", path));
   }
   if (marked > 0) {
     notes.push_back(fmt::format("{} with a byte order mark (U+FEFF), which is kept as part of the text",
-                                counted(marked, "file begins", "files begin")));
+                                text::counted(marked, "file begins", "files begin")));
   }
   if (crlf > 0) {
     notes.push_back(fmt::format("{} CRLF line ends, which are kept: the model learns to write \\r\\n",
-                                counted(crlf, "file has", "files have")));
+                                text::counted(crlf, "file has", "files have")));
   }
   return notes;
 }

@@ -8,21 +8,21 @@
 #include "handgrad/files/encoding.h"
 #include "handgrad/files/utf8.h"
 
-namespace handgrad {
+namespace handgrad::text {
 
 void check_encoding(std::string_view text, std::string_view source, std::string_view path) {
   try {
-    check_utf8(text, source);
+    files::check_utf8(text, source);
   } catch (const DataError& error) {
-    const std::string what = error.what();
-    const bool cut = what.find("the text ends inside") != std::string::npos;  // says nothing of the encoding
-    throw DataError(what + (cut ? "" : conversion_hint(guess_encoding(text), path)));
+    // A text that is cut short is UTF-8 nevertheless.
+    const bool cut = files::is_cut_short(text);
+    throw DataError(error.what() + (cut ? "" : files::conversion_hint(files::guess_encoding(text), path)));
   }
-  const EncodingGuess guess = guess_wide_encoding(text);
+  const files::EncodingGuess guess = files::guess_wide_encoding(text);
   if (!guess.name.empty()) {
     throw DataError(fmt::format("{}: not UTF-8 text: byte offset {} is NUL{}", source, text.find('\0'),
-                                conversion_hint(guess, path)));
+                                files::conversion_hint(guess, path)));
   }
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::text

@@ -8,20 +8,17 @@
 
 namespace handgrad {
 
-/// A file to be read, and the size that it has now.
+/// A file to be read, and its size.
 struct SourceFile {
   std::filesystem::path path;
   std::uintmax_t size_bytes;
 };
 
-/// The text files below a folder, in the order of their paths' bytes, each file once; counts all else. Throws
-/// DataError.
+/// The text files below a folder, in the byte order of their paths, each file once. Everything else is counted in
+/// `passed_over`. Throws DataError.
 std::vector<SourceFile> text_files_below(const std::filesystem::path& folder, PassedOver& passed_over);
 
-/// Throws DataError.
+/// The size of a file. Throws DataError.
 std::uintmax_t file_size_of(const std::filesystem::path& path);
-
-/// "cannot read PATH: reason"
-[[noreturn]] void cannot_read(const std::filesystem::path& path, const std::error_code& reason);
 
 }  // namespace handgrad

@@ -17,7 +17,7 @@ void check_token(TokenId token, Index vocab_size) {
   }
 }
 
-/// token_bytes with the place of the token in the message.
+// token_bytes(), but errors contain the index of the token.
 std::string_view bytes_at(const Tokenizer& tokenizer, std::span<const TokenId> tokens, std::size_t i) {
   if (tokens[i] < 0 || tokens[i] >= tokenizer.vocab_size()) {
     throw RangeError(fmt::format("decode: token {} at index {} is outside the vocabulary of {} tokens", tokens[i], i,
@@ -37,7 +37,7 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens) const {
 
 Index Tokenizer::size_bytes(std::span<const TokenId> tokens) const {
   Index size = 0;
-  for (std::size_t i = 0; i < tokens.size(); ++i) size += static_cast<Index>(bytes_at(*this, tokens, i).size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) size += std::ssize(bytes_at(*this, tokens, i));
   return size;
 }
 
@@ -65,14 +65,14 @@ std::vector<TokenId> ByteTokenizer::encode(std::string_view text) const {
 
 std::string_view ByteTokenizer::token_bytes(TokenId token) const {
   check_token(token, vocab_size());
-  return {&bytes_[static_cast<std::size_t>(token)], 1};
+  return {&bytes_[token], 1};
 }
 
 CharTokenizer CharTokenizer::from_text(std::string_view text) {
-  if (text.empty()) throw DataError("char tokenizer: no text to take a vocabulary from");
+  if (text.empty()) throw DataError("char tokenizer: the text for the vocabulary is empty");
   std::vector<bool> seen(0x110000, false);
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     seen[c.code_point] = true;
     offset += c.size_bytes;
   }
@@ -86,8 +86,9 @@ CharTokenizer CharTokenizer::from_text(std::string_view text) {
 CharTokenizer::CharTokenizer(std::vector<std::uint32_t> code_points) : code_points_(std::move(code_points)) {
   if (code_points_.empty()) throw DataError("char vocabulary: empty");
   for (std::size_t i = 0; i < code_points_.size(); ++i) {
-    if (!is_code_point(code_points_[i])) {
-      throw DataError(fmt::format("char vocabulary: entry {} is 0x{:X}, which is no code point", i, code_points_[i]));
+    if (!files::is_code_point(code_points_[i])) {
+      throw DataError(
+          fmt::format("char vocabulary: entry {} is 0x{:X}, which is not a code point", i, code_points_[i]));
     }
     if (i > 0 && code_points_[i] <= code_points_[i - 1]) {
       throw DataError(fmt::format("char vocabulary: entry {} is U+{:04X} after U+{:04X}; code points must ascend", i,
@@ -98,7 +99,7 @@ CharTokenizer::CharTokenizer(std::vector<std::uint32_t> code_points) : code_poin
   bytes_.reserve(code_points_.size());
   for (const std::uint32_t code_point : code_points_) {
     if (code_point < ascii_.size()) ascii_[code_point] = static_cast<TokenId>(bytes_.size());
-    bytes_.push_back(utf8_bytes(code_point));
+    bytes_.push_back(files::utf8_bytes(code_point));
   }
 }
 
@@ -113,12 +114,12 @@ std::vector<TokenId> CharTokenizer::encode(std::string_view text) const {
   std::vector<TokenId> tokens;
   tokens.reserve(text.size());
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     const TokenId token = find(c.code_point);
     if (token < 0) {
-      throw DataError(
-          fmt::format("unknown character {} at character {} (byte offset {}): it is not among the {} of the vocabulary",
-                      describe_character(c.code_point), tokens.size(), offset, vocab_size()));
+      throw DataError(fmt::format(
+          "unknown character {} at character {} (byte offset {}): it is not one of the {} characters of the vocabulary",
+          files::describe_character(c.code_point), tokens.size(), offset, vocab_size()));
     }
     tokens.push_back(token);
     offset += c.size_bytes;
@@ -128,7 +129,7 @@ std::vector<TokenId> CharTokenizer::encode(std::string_view text) const {
 
 std::string_view CharTokenizer::token_bytes(TokenId token) const {
   check_token(token, vocab_size());
-  return bytes_[static_cast<std::size_t>(token)];
+  return bytes_[token];
 }
 
 std::unique_ptr<Tokenizer> make_byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
@@ -141,8 +142,7 @@ std::unique_ptr<Tokenizer> rebuild_tokenizer(std::string_view name, std::vector<
   if (name == "char") return std::make_unique<CharTokenizer>(std::move(code_points));
   if (name != "byte") throw DataError(fmt::format("unknown tokenizer '{}': expected byte or char", name));
   if (!code_points.empty()) {
-    throw DataError(
-        fmt::format("byte tokenizer: has no vocabulary of its own, but {} code points", code_points.size()));
+    throw DataError(fmt::format("byte tokenizer: must have no code points, got {}", code_points.size()));
   }
   return make_byte_tokenizer();
 }

@@ -16,14 +16,14 @@ constexpr std::size_t most_listed = 8;
 constexpr std::uint32_t carriage_return = 0x0D, byte_order_mark = 0xFEFF;
 
 struct Place {
-  std::string file;  // empty: the text is no file
+  std::string file;  // empty: the text is not a file
   Index line = 1, column = 1;
 };
 
 struct Unknown {
   Index count = 0;
   Place first;
-  std::uint32_t before = 0;  // the character before the first occurrence; 0: none
+  std::uint32_t before = 0;  // the character before the first occurrence, 0 if there is none
 };
 
 using Unknowns = std::map<std::uint32_t, Unknown>;
@@ -32,7 +32,7 @@ void collect(const std::set<std::uint32_t>& known, std::string_view text, const 
   Place place{file};
   std::uint32_t before = 0;
   for (std::size_t offset = 0; offset < text.size();) {
-    const Utf8Character c = utf8_character(text, offset);
+    const files::Utf8Character c = files::utf8_character(text, offset);
     if (!known.contains(c.code_point)) {
       Unknown& unknown = unknowns[c.code_point];
       if (unknown.count++ == 0) unknown.first = place, unknown.before = before;
@@ -59,8 +59,8 @@ std::string list(const Unknowns& unknowns) {
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), most_listed); ++i) {
     const auto& [code_point, unknown] = sorted[i];
-    text += fmt::format("{}{} {} ({}{})", i == 0 ? "" : "; ", describe_character(code_point), times(unknown.count),
-                        unknown.count == 1 ? "" : "first in ", shown(unknown.first));
+    text += fmt::format("{}{} {} ({}{})", i == 0 ? "" : "; ", files::describe_character(code_point),
+                        times(unknown.count), unknown.count == 1 ? "" : "first in ", shown(unknown.first));
   }
   if (sorted.size() > most_listed) text += fmt::format("; and {} more", sorted.size() - most_listed);
   return text;
@@ -70,7 +70,7 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
   std::string text;
   std::size_t explained = 0;
   if (unknowns.contains(carriage_return) && known.contains('\n')) {
-    text += "; U+000D ends lines as Windows writes them: sed 's/\\r$//' FILE > NEW converts them";
+    text += "; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them";
     ++explained;
   }
   if (unknowns.contains(byte_order_mark)) {
@@ -78,19 +78,19 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
     ++explained;
   }
   for (const auto& [mark, unknown] : unknowns) {
-    const std::uint32_t letter = composed_letter(unknown.before, mark);
+    const std::uint32_t letter = text::composed_letter(unknown.before, mark);
     if (letter == 0) continue;
     ++explained;
     text += known.contains(letter)
                 ? fmt::format(
                       "; {} combines with the letter before it, and the vocabulary has the composed {}: "
                       "normalise the text to NFC",
-                      describe_character(mark), describe_character(letter))
-                : fmt::format("; {} combines with the letter before it to {}", describe_character(mark),
-                              describe_character(letter));
+                      files::describe_character(mark), files::describe_character(letter))
+                : fmt::format("; {} combines with the letter before it to {}", files::describe_character(mark),
+                              files::describe_character(letter));
   }
   if (explained < unknowns.size()) {
-    text += "; leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones";
+    text += "; remove them, or train a model with tokenizer.kind=byte, which has no unknown characters";
   }
   return text;
 }
@@ -116,8 +116,8 @@ std::vector<TokenId> encode_corpus(const Tokenizer& tokenizer, const Corpus& cor
     check_utf8(corpus);
     std::string_view rest = corpus.text;
     for (const CorpusFile& file : corpus.files) {
-      collect(known, rest.substr(0, static_cast<std::size_t>(file.size_bytes)), file.path, unknowns);
-      rest.remove_prefix(static_cast<std::size_t>(file.size_bytes));
+      collect(known, rest.substr(0, file.size_bytes), file.path, unknowns);
+      rest.remove_prefix(file.size_bytes);
     }
     if (unknowns.empty()) throw DataError(fmt::format("{}: {}", source, error.what()));
     refuse(tokenizer, unknowns, source);
@@ -128,15 +128,15 @@ std::vector<TokenId> encode_text(const Tokenizer& tokenizer, std::string_view te
   try {
     return tokenizer.encode(text);
   } catch (const DataError&) {
-    check_utf8(text, source);
+    files::check_utf8(text, source);
     Corpus corpus;
     corpus.text = std::string(text);
-    corpus.files.push_back({"", static_cast<Index>(text.size())});
+    corpus.files.push_back({"", std::ssize(text)});
     return encode_corpus(tokenizer, corpus, source);
   }
 }
 
-std::uint32_t composed_letter(std::uint32_t base, std::uint32_t mark) {
+std::uint32_t text::composed_letter(std::uint32_t base, std::uint32_t mark) {
   struct Row {
     std::uint32_t mark;
     std::u32string_view letters, composed;

@@ -15,18 +15,16 @@ namespace {
 
 constexpr int feistel_rounds = 6;
 
-Index length(std::span<const TokenId> tokens) { return static_cast<Index>(tokens.size()); }
-
 void check_context(Index context) {
   if (context < 1) throw RangeError(fmt::format("context must be at least 1, got {}", context));
 }
 
-// Written without context + 1, which could overflow.
+// n_tokens < context + 1, without the sum, which could overflow.
 void check_length(std::string_view part, Index n_tokens, Index context) {
   check_context(context);
   if (n_tokens <= context) {
     throw DataError(
-        fmt::format("{} too short: it has {} tokens, and a context of {} needs at least one more than that; take a "
+        fmt::format("{} too short: it has {} tokens, but a context of {} needs at least one more than that; use a "
                     "longer text or a smaller context",
                     part, n_tokens, context));
   }
@@ -38,39 +36,31 @@ void copy_window(std::span<const TokenId> tokens, Index start, Index context, To
   std::copy_n(from + 1, context, targets);
 }
 
-/// B, the number of windows that the buffers hold.
+// Returns B, the number of windows in the buffers.
 Index check_buffers(std::span<const TokenId> inputs, std::span<const TokenId> targets, Index context) {
-  if (inputs.size() != targets.size() || length(inputs) % context != 0) {
-    throw ShapeError(fmt::format("windows of {} tokens: buffers of {} inputs and {} targets", context, inputs.size(),
-                                 targets.size()));
+  if (inputs.size() != targets.size() || std::ssize(inputs) % context != 0) {
+    throw ShapeError(
+        fmt::format("windows: the buffers must have the same size, a multiple of the context {}, got {} and {}",
+                    context, inputs.size(), targets.size()));
   }
-  return length(inputs) / context;
+  return std::ssize(inputs) / context;
 }
 
 }  // namespace
-
-void check_token_ids(std::span<const TokenId> tokens, Index vocab_size) {
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] < 0 || tokens[i] >= vocab_size) {
-      throw RangeError(
-          fmt::format("token {} at index {} is outside the vocabulary of {} tokens", tokens[i], i, vocab_size));
-    }
-  }
-}
 
 TokenSplit split_by_fraction(std::span<const TokenId> tokens, double validation_fraction, Index context) {
   if (!(validation_fraction >= 0.0 && validation_fraction < 1.0)) {
     throw RangeError(fmt::format("validation fraction must be in [0, 1), got {}", validation_fraction));
   }
-  // The small number makes up for fractions like 0.1, whose products may fall short of the whole number meant.
+  // The small number compensates rounding: for fractions like 0.1 the product may be just below the intended integer.
   const double wanted = std::floor(static_cast<double>(tokens.size()) * (1.0 - validation_fraction) + 1e-6);
   const std::size_t train = std::min(tokens.size(), static_cast<std::size_t>(wanted));
   return split_as_given(tokens.first(train), tokens.subspan(train), context);
 }
 
 TokenSplit split_as_given(std::span<const TokenId> train, std::span<const TokenId> validation, Index context) {
-  check_length("training part", length(train), context);
-  check_length("validation part", length(validation), context);
+  check_length("training part", std::ssize(train), context);
+  check_length("validation part", std::ssize(validation), context);
   return {train, validation};
 }
 
@@ -83,18 +73,18 @@ Permutation::Permutation(Index size, std::uint64_t seed, Index epoch)
   half_bits_ = (static_cast<int>(std::bit_width(size_ - 1)) + 1) / 2;
 }
 
-// x = (left, right) -> (right, left ^ F(right)), which can be undone whatever F is.
+// x = (left, right) -> (right, left ^ F(right)) is invertible for every F.
 std::uint64_t Permutation::once(std::uint64_t x) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   const Random random(seed_, Stream::data_order, static_cast<std::uint32_t>(epoch_));
   std::uint64_t left = x >> half_bits_;
   std::uint64_t right = x & mask;
   for (std::uint64_t round = 0; round < feistel_rounds; ++round) {
-    // Half a number has at most 32 bits; above it the round, and what the substream has not taken of the epoch.
+    // The lower 32 bits hold half of x; above them are the round and the bits of the epoch that the substream lacks.
     const std::uint64_t counter = right | (round << 32) | ((epoch_ >> 32) << 35);
-    const std::uint64_t turned = left ^ (random.bits(counter) & mask);
+    const std::uint64_t mixed = left ^ (random.bits(counter) & mask);
     left = right;
-    right = turned;
+    right = mixed;
   }
   return (left << half_bits_) | right;
 }
@@ -103,7 +93,7 @@ Index Permutation::operator()(Index i) const {
   if (i < 0 || static_cast<std::uint64_t>(i) >= size_) {
     throw RangeError(fmt::format("permutation: {} is outside [0, {})", i, size_));
   }
-  // The walk along the cycle of i comes back inside: at the latest, to i. On average it takes fewer than four steps.
+  // Following the cycle of i ends inside [0, size), at the latest at i itself; on average after fewer than four steps.
   auto x = static_cast<std::uint64_t>(i);
   do x = once(x);
   while (x >= size_);
@@ -112,8 +102,8 @@ Index Permutation::operator()(Index i) const {
 
 TokenWindows::TokenWindows(std::span<const TokenId> tokens, Index context, DataOrder order, std::uint64_t seed)
     : tokens_(tokens), context_(context), count_(0), order_(order), seed_(seed) {
-  check_length("text", length(tokens), context);
-  count_ = order == DataOrder::epoch ? (length(tokens) - 1) / context : length(tokens) - context;
+  check_length("text", std::ssize(tokens), context);
+  count_ = order == DataOrder::epoch ? (std::ssize(tokens) - 1) / context : std::ssize(tokens) - context;
 }
 
 Index TokenWindows::start(Index sample) const {
@@ -138,7 +128,7 @@ std::vector<Index> evaluation_starts(Index n_tokens, Index context, Index count)
   const Index all = (n_tokens - 1) / context;
   const Index chosen = count == 0 ? all : std::min(count, all);
   std::vector<Index> starts;
-  starts.reserve(static_cast<std::size_t>(chosen));
+  starts.reserve(chosen);
   for (Index i = 0; i < chosen; ++i) {
     const auto window = static_cast<Index>(static_cast<__int128>(i) * all / chosen);
     starts.push_back(window * context);
@@ -150,14 +140,14 @@ void fill_windows(std::span<const TokenId> tokens, std::span<const Index> starts
                   std::span<TokenId> inputs, std::span<TokenId> targets) {
   check_context(context);
   const Index batch = check_buffers(inputs, targets, context);
-  if (batch != static_cast<Index>(starts.size())) {
-    throw ShapeError(fmt::format("windows: {} starts for buffers of {} windows", starts.size(), batch));
+  if (batch != std::ssize(starts)) {
+    throw ShapeError(fmt::format("windows: the buffers hold {1} windows, got {0} starts", starts.size(), batch));
   }
   for (Index b = 0; b < batch; ++b) {
-    const Index start = starts[static_cast<std::size_t>(b)];
-    if (start < 0 || start >= length(tokens) - context) {
-      throw RangeError(fmt::format("window of {} tokens and their targets at {} does not lie within {} tokens", context,
-                                   start, tokens.size()));
+    const Index start = starts[b];
+    if (start < 0 || start >= std::ssize(tokens) - context) {
+      throw RangeError(fmt::format("windows: a window of {} tokens and their targets at {} is not within the {} tokens",
+                                   context, start, tokens.size()));
     }
     copy_window(tokens, start, context, inputs.data() + b * context, targets.data() + b * context);
   }

@@ -48,7 +48,7 @@ std::vector<std::string> report_of(const Corpus& corpus, std::string_view key) {
 }
 
 std::uint64_t fingerprint_of(const TokenSplit& split) {
-  return hash64(std::as_bytes(split.validation), hash64(std::as_bytes(split.train)));
+  return files::hash64(std::as_bytes(split.validation), files::hash64(std::as_bytes(split.train)));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 
 #include "core/math.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/appender.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/read_file.h"
 
 namespace handgrad {
 namespace {
@@ -71,14 +74,14 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
     if (!std::filesystem::is_regular_file(path, error)) {
       throw DataError(fmt::format("cannot read {}: it is not a regular file", path));
     }
-    before = read_file(path);
+    before = files::read_file(path);
   }
   kept = kept_rows(before, loop);
   elapsed_before_s_ = kept.elapsed_s;
   // Cutting the end off needs no room on the disk; anything else is written anew, whole or not at all.
   const bool prefix = before.starts_with(kept.text);
-  if (!prefix) write_durably(fs, path, kept.text);
-  file_ = std::make_unique<Appender>(fs, path);
+  if (!prefix) files::write_durably(fs, path, kept.text);
+  file_ = std::make_unique<files::Appender>(fs, path);
   if (prefix && file_->size_bytes() > static_cast<Index>(kept.text.size())) {
     file_->truncate(static_cast<Index>(kept.text.size()));
   }

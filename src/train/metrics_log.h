@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/appender.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad {
@@ -29,7 +29,7 @@ class MetricsLog {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::unique_ptr<Appender> file_;
+  std::unique_ptr<files::Appender> file_;
   double elapsed_before_s_ = 0.0;  // in earlier sessions
   Index tokens_ = 0;               // at the last row, or at the end of the session's first step
   bool warm_ = false;              // the first step has been noted

@@ -10,6 +10,9 @@
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/describe.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/read_file.h"
+#include "handgrad/files/run_lock.h"
 #include "handgrad/io/container_writer.h"
 #include "train/metrics_log.h"
 
@@ -39,7 +42,7 @@ void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteSte
 void refuse_later_checkpoints(const std::string& folder, Index step) {
   const std::vector<Index> steps = checkpoint_steps(folder);
   if (steps.empty() || steps.front() <= step) return;
-  const NewestCheckpoint newest = newest_checkpoint(folder);
+  const FoundCheckpoint newest = newest_checkpoint(folder);
   if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // the later ones are damaged
   throw DataError(
       fmt::format("{}: holds a later checkpoint (step {}) than this run's (step {}); --resume auto takes it", folder,
@@ -49,26 +52,26 @@ void refuse_later_checkpoints(const std::string& folder, Index step) {
 // Rewriting what is there already would need room on the disk for nothing.
 void write_config(FileSystem* fs, const std::string& path, const std::string& text) {
   std::error_code error;
-  if (std::filesystem::is_regular_file(path, error) && read_file(path) == text) return;
-  write_durably(fs, path, text);
+  if (std::filesystem::is_regular_file(path, error) && files::read_file(path) == text) return;
+  files::write_durably(fs, path, text);
 }
 
 void point_link(FileSystem* fs, const std::string& target_name, const std::string& link_path) {
   std::error_code error;
   if (std::filesystem::read_symlink(link_path, error) == target_name) return;
-  replace_link(fs, target_name, link_path);
+  files::replace_link(fs, target_name, link_path);
 }
 
 }  // namespace
 
 Run::Run(Trainer trainer, const std::string& folder, FileSystem* fs)
     : trainer_(std::move(trainer)), folder_(folder), fs_(fs) {
-  make_folders(fs_, folder_);
-  lock_ = std::make_unique<RunLock>(folder_);
-  make_folders(fs_, folder_ + "/checkpoints");
+  files::make_folders(fs_, folder_);
+  lock_ = std::make_unique<files::RunLock>(folder_);
+  files::make_folders(fs_, folder_ + "/checkpoints");
   refuse_later_checkpoints(folder_, trainer_.loop().step);
-  remove_temporaries(fs_, folder_);
-  remove_temporaries(fs_, folder_ + "/checkpoints");
+  files::remove_temporaries(fs_, folder_);
+  files::remove_temporaries(fs_, folder_ + "/checkpoints");
   set_aside_ = set_aside_later_checkpoints(fs_, folder_, trainer_.loop().step);
   write_config(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));
   log_ = std::make_unique<MetricsLog>(fs_, folder_ + "/metrics.jsonl", trainer_.loop());
@@ -160,13 +163,13 @@ void Run::update_links() {
 
 void clear_run_folder(FileSystem* fs, const std::string& folder) {
   if (!is_run_folder(folder)) return;
-  const RunLock lock(folder);
+  const files::RunLock lock(folder);
   // The links and files first: without them the folder is no run that could be resumed.
-  for (const char* name : {"latest.h5", "best.h5"}) remove_file(fs, folder + "/checkpoints/" + name);
-  for (const Index step : checkpoint_steps(folder)) remove_file(fs, checkpoint_path(folder, step));
-  for (const char* name : {"metrics.jsonl", "config.toml"}) remove_file(fs, folder + "/" + name);
-  for (const std::string& name : list_folder(fs, folder)) {
-    if (name.starts_with("nonfinite-step-") && name.ends_with(".h5")) remove_file(fs, folder + "/" + name);
+  for (const char* name : {"latest.h5", "best.h5"}) files::remove_file(fs, folder + "/checkpoints/" + name);
+  for (const Index step : checkpoint_steps(folder)) files::remove_file(fs, checkpoint_path(folder, step));
+  for (const char* name : {"metrics.jsonl", "config.toml"}) files::remove_file(fs, folder + "/" + name);
+  for (const std::string& name : files::list_folder(fs, folder)) {
+    if (name.starts_with("nonfinite-step-") && name.ends_with(".h5")) files::remove_file(fs, folder + "/" + name);
   }
 }
 

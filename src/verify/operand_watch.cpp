@@ -24,7 +24,7 @@ bool OperandWatch<S>::changed(Graph<S>& graph, int id) {
   // The memory of a borrowed view may have gaps that others write to. A null pointer is a released value.
   if (!node.value.data || std::string_view(node.operation) == "borrowed") return false;
   const std::span<const S> values(node.value.data, node.shape.size());
-  const std::uint64_t now = hash64(std::as_bytes(values));
+  const std::uint64_t now = files::hash64(std::as_bytes(values));
   const auto [known, first] = hashes_.try_emplace(id, now);
   if (first || known->second == now) return false;
   known->second = now;

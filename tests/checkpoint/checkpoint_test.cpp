@@ -7,6 +7,9 @@
 
 #include "handgrad/config/describe.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "support/checkpoint_editor.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
@@ -74,19 +77,19 @@ TEST_F(CheckpointTest, names_every_tensor_and_its_moments) {
 TEST_F(CheckpointTest, the_same_state_is_the_same_file) {
   Saved saved;
   saved.trainer.save(saved.folder / "again.h5");
-  EXPECT_EQ(read_file(saved.path), read_file(saved.folder / "again.h5"));
+  EXPECT_EQ(files::read_file(saved.path), files::read_file(saved.folder / "again.h5"));
 }
 
 TEST_F(CheckpointTest, a_state_that_is_not_finite_is_not_stored) {
   Saved saved;
-  const std::string before = read_file(saved.path);
+  const std::string before = files::read_file(saved.path);
   const auto refusal = [&](float& value, float planted) {
     const float kept = value;
     value = planted;
     const std::string message = message_of<NonFiniteError>([&] { saved.trainer.save(saved.path); });
     value = kept;
-    EXPECT_EQ(read_file(saved.path), before);
-    EXPECT_EQ(list_folder(posix_files(), saved.folder.path()).size(), 1u);
+    EXPECT_EQ(files::read_file(saved.path), before);
+    EXPECT_EQ(files::list_folder(posix_files(), saved.folder.path()).size(), 1u);
     return message;
   };
   const Parameter p = saved.trainer.model().store().parameters()[1];

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/durable_write.h"
 #include "support/checkpoint_editor.h"
 #include "support/command_line.h"
 #include "support/trailer_forger.h"
@@ -149,7 +149,7 @@ TEST(BadInput, texts) {
           "longer text or a smaller context"),
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"},
        4,
-       "DIR/a.txt: invalid UTF-8 at byte offset 3: byte 0xFF begins no character",
+       "DIR/a.txt: invalid UTF-8 at byte offset 3: byte 0xFF cannot begin a character",
        files("a.txt",
              "abc\xff"
              "def")},
@@ -192,7 +192,8 @@ TEST(BadInput, generating) {
            generate({"--prompt", "the Zoo"}, 4,
                     "prompt: a character is not among the 16 of the vocabulary: 'Z' (U+005A) once (line 1, character "
                     "5); leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones"),
-           generate({"--prompt", "\xff"}, 4, "prompt: invalid UTF-8 at byte offset 0: byte 0xFF begins no character"),
+           generate({"--prompt", "\xff"}, 4,
+                    "prompt: invalid UTF-8 at byte offset 0: byte 0xFF cannot begin a character"),
            generate({"--prompt", ""}, 4, "prompt: it is empty; a model needs at least one token to go on from"),
            generate({"--prompt-file", "none"}, 4, "cannot read none: no such file or directory"),
            generate({"--prompt", "a", "--prompt-file", "-"}, 2,
@@ -306,7 +307,7 @@ TEST(BadInput, no_room_at_a_save) {
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_EQ(outcome.err, "error: cannot write runs/tiny/checkpoints/step-00000009.h5: file too large\n");
   EXPECT_EQ(line.run({"inspect", "runs/tiny", "--verify"}).exit_code, 0);
-  EXPECT_EQ(list_folder(posix_files(), line / "runs/tiny/checkpoints"),
+  EXPECT_EQ(files::list_folder(posix_files(), line / "runs/tiny/checkpoints"),
             (std::vector<std::string>{"best.h5", "latest.h5", "step-00000006.h5"}));
   EXPECT_EQ(line.run({"train", "--resume", "runs/tiny", "--set", "train.steps=9"}).exit_code, 0);
 }

@@ -32,7 +32,7 @@ class ConfigCommand : public testing::Test {
 
 TEST_F(ConfigCommand, explains_keys_and_tables) {
   const std::string explained = output({"config", "explain"});
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     EXPECT_NE(explained.find("  " + std::string(field.name()) + " = "), std::string::npos) << field.key;
   }
   const std::string one = output({"config", "explain", "train.steps"}), table = output({"config", "explain", "train"});

@@ -108,7 +108,7 @@ TEST_F(Generate, the_newest_checkpoint_says_where_the_best_is) {
                                     "schedule.kind=constant", "--set", "schedule.warmup_steps=3", "--set",
                                     "eval.every=1", "--set", "train.steps=6", "--set", "checkpoint.every=1"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const Index best = find_checkpoint(line / "worse").checkpoint.loop().best_step;
+  const Index best = find_checkpoint(line / "worse").checkpoint->loop().best_step;
   ASSERT_LT(best, 6) << trained.out;
   const std::string note = "note: step 6, the newest; the lowest validation loss was at step " + std::to_string(best) +
                            ": worse/checkpoints/best.h5\n";

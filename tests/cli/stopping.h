@@ -55,10 +55,10 @@ inline void kill_again_and_again(int kills) {
     }
     const FoundCheckpoint found = find_checkpoint(line / "run");
     EXPECT_TRUE(found.passed_over.empty());
-    ASSERT_GE(found.checkpoint.loop().step, acknowledged) << "after " << i + 1 << " kills";
+    ASSERT_GE(found.checkpoint->loop().step, acknowledged) << "after " << i + 1 << " kills";
   }
   ASSERT_GT(acknowledged, 0);
-  expect_same_as_never_stopped(line, "run", find_checkpoint(line / "run").checkpoint.loop().step);
+  expect_same_as_never_stopped(line, "run", find_checkpoint(line / "run").checkpoint->loop().step);
 }
 
 }  // namespace handgrad::test

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "handgrad/files/files.h"
-
 namespace handgrad {
 namespace {
 
@@ -108,7 +106,7 @@ TEST(Stopping, a_signal_ends_an_evaluation) {
   EXPECT_EQ(outcome.exit_code, 128 + SIGTERM);
   EXPECT_EQ(outcome.last_line(), "stopped after step 3; go on with: handgrad train --resume run");
   EXPECT_EQ(outcome.out.find("validation loss"), std::string::npos);
-  EXPECT_TRUE(find_checkpoint(line / "run").checkpoint.loop().evaluation_pending);
+  EXPECT_TRUE(find_checkpoint(line / "run").checkpoint->loop().evaluation_pending);
 }
 
 TEST(Stopping, commands_without_anything_to_save_end_at_once) {

@@ -130,7 +130,7 @@ TEST_F(Terminal, a_sample_of_a_run_is_one_line_of_valid_text) {
   ASSERT_NE(at, std::string::npos) << text;
   const std::string sample = text.substr(at, text.find("\r\n", at) - at);
   EXPECT_TRUE(std::regex_search(sample, std::regex(R"re(\\x[89a-f][0-9a-f])re"))) << sample;
-  EXPECT_NO_THROW(check_utf8(sample, "sample"));
+  EXPECT_NO_THROW(files::check_utf8(sample, "sample"));
   for (const unsigned char c : sample) EXPECT_GE(c, 0x20) << sample;
 }
 

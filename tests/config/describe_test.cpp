@@ -10,7 +10,7 @@
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/random.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/read_file.h"
 
 namespace handgrad {
 namespace {
@@ -20,19 +20,19 @@ Config scrambled(std::uint64_t round) {
   Config config;
   const Random random(round, Stream::audit);
   std::uint64_t counter = 0;
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     const std::uint64_t bits = random.bits(counter++);
-    FieldValue value = field.get(config);
-    if (field.type == FieldType::integer) {
+    config::FieldValue value = field.get(config);
+    if (field.type == config::FieldType::integer) {
       value = field.integers.lowest + static_cast<Index>(bits % static_cast<std::uint64_t>(field.integers.highest));
-    } else if (field.type == FieldType::real) {
+    } else if (field.type == config::FieldType::real) {
       const double share = 0.001 + 0.9 * random.uniform(counter++);
       value = field.reals.lowest + (field.reals.highest - field.reals.lowest) * share;
-    } else if (field.type == FieldType::boolean) {
+    } else if (field.type == config::FieldType::boolean) {
       value = !std::get<bool>(value);
-    } else if (field.type == FieldType::choice) {
+    } else if (field.type == config::FieldType::choice) {
       value = field.choices[bits % field.choices.size()];
-    } else if (field.type == FieldType::string) {
+    } else if (field.type == config::FieldType::string) {
       value = std::string("a\"b\\c\n\r\t\x01\x7f \xc3\xa9 #");
     } else {
       value = std::vector<std::string>{"/a b", "/\"q\"", "/caf\xc3\xa9,x"};
@@ -46,7 +46,7 @@ TEST(to_toml, reading_back_gives_the_same_bits) {
   for (std::uint64_t round = 0; round < 50; ++round) {
     const Config config = scrambled(round);
     const ParsedConfig again = parse_config(to_toml(config), "a.toml", "/");
-    for (const Field& field : fields()) {
+    for (const config::Field& field : config::fields()) {
       EXPECT_EQ(field.get(config), field.get(again.config)) << field.key << "\n" << to_toml(config);
       EXPECT_TRUE(again.given.contains(field.key));
     }
@@ -77,31 +77,31 @@ TEST(to_toml, the_resolved_copy_is_a_fixed_point) {
 
 TEST(explain, tells_all_about_every_key) {
   const std::string text = explain_config();
-  for (const Field& field : fields()) {
-    EXPECT_NE(
-        text.find("  " + std::string(field.name()) + " = " + to_toml(field.get(Config{})) + "\n      " + field.help),
-        std::string::npos)
+  for (const config::Field& field : config::fields()) {
+    EXPECT_NE(text.find("  " + std::string(field.name()) + " = " + config::to_toml(field.get(Config{})) + "\n      " +
+                        field.help),
+              std::string::npos)
         << field.key;
     EXPECT_FALSE(field.help.empty());
     EXPECT_EQ(field.help.find('\n'), std::string::npos);
-    EXPECT_TRUE(accepts(field, field.get(Config{}))) << field.key;
+    EXPECT_TRUE(config::accepts(field, field.get(Config{}))) << field.key;
   }
 }
 
 TEST(explain, the_page_in_docs_is_up_to_date) {
-  EXPECT_EQ(read_file(HANDGRAD_SOURCE_DIR "/docs/config.md"), explain_config_markdown())
+  EXPECT_EQ(files::read_file(HANDGRAD_SOURCE_DIR "/docs/config.md"), explain_config_markdown())
       << "docs/config.md is what `handgrad config explain --markdown` prints; write it anew";
 }
 
 TEST(nearest_name, takes_a_third_of_wrong_letters_at_most) {
   const std::vector<std::string> names = {"train", "generate", "eval"};
-  EXPECT_EQ(nearest_name("trian", names), "train");
-  EXPECT_EQ(nearest_name("genrate", names), "generate");
-  EXPECT_EQ(nearest_name("evla", names), "eval");
-  EXPECT_EQ(nearest_name("xyz", names), "");
-  EXPECT_EQ(nearest_name("", names), "");
-  EXPECT_EQ(nearest_name("train", {}), "");
-  EXPECT_EQ(nearest_name(std::string(1000, 't'), names), "");
+  EXPECT_EQ(config::nearest_name("trian", names), "train");
+  EXPECT_EQ(config::nearest_name("genrate", names), "generate");
+  EXPECT_EQ(config::nearest_name("evla", names), "eval");
+  EXPECT_EQ(config::nearest_name("xyz", names), "");
+  EXPECT_EQ(config::nearest_name("", names), "");
+  EXPECT_EQ(config::nearest_name("train", {}), "");
+  EXPECT_EQ(config::nearest_name(std::string(1000, 't'), names), "");
 }
 
 }  // namespace

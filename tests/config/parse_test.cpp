@@ -11,7 +11,7 @@
 #include "handgrad/config/fields.h"
 #include "handgrad/core/errors.h"
 #include "handgrad/core/random.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/durable_write.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
 
@@ -135,7 +135,7 @@ TEST(parse_config, unknown_keys_name_the_nearest_known_one) {
 }
 
 TEST(parse_config, every_key_finds_itself_through_a_slip) {
-  for (const Field& field : fields()) {
+  for (const config::Field& field : config::fields()) {
     const std::string slip = field.table + "." + std::string(field.name()) + "q";
     EXPECT_NE(refusal("", {slip + "=1"}).find("did you mean " + field.key + "?"), std::string::npos) << slip;
   }
@@ -203,7 +203,7 @@ TEST(parse_config, paths_become_absolute) {
 
 TEST(load_config, reads_a_file_or_says_why_not) {
   const TemporaryFolder folder;
-  write_durably(posix_files(), folder / "a.toml", std::string_view("[data]\nfiles = [\"t.txt\"]\n"));
+  files::write_durably(posix_files(), folder / "a.toml", std::string_view("[data]\nfiles = [\"t.txt\"]\n"));
   EXPECT_EQ(load_config(folder / "a.toml").config.data.files, Strings{folder / "t.txt"});
   EXPECT_EQ(message_of<ConfigError>([&] { load_config(folder / "b.toml"); }),
             "cannot read " + folder / "b.toml" + ": no such file or directory");
@@ -232,17 +232,17 @@ TEST(parse_config, the_locale_does_not_matter) {
 }
 
 TEST(parse_config, older_files_get_the_values_of_their_time) {
-  std::vector<Field> table = {*find_field("model.qk_norm"), *find_field("model.n_layers")};
+  std::vector<config::Field> table = {*config::find_field("model.qk_norm"), *config::find_field("model.n_layers")};
   table[0].since = 3;
-  table[0].before.emplace(true);
+  table[0].value_in_older_files.emplace(true);
   Config old;
-  set_older_values(table, 2, {}, old);
+  config::set_older_values(table, 2, {}, old);
   EXPECT_TRUE(old.model.qk_norm);
   Config given;
-  set_older_values(table, 2, {"model.qk_norm"}, given);
+  config::set_older_values(table, 2, {"model.qk_norm"}, given);
   EXPECT_FALSE(given.model.qk_norm);
   Config current;
-  set_older_values(table, 3, {}, current);
+  config::set_older_values(table, 3, {}, current);
   EXPECT_FALSE(current.model.qk_norm);
 }
 
@@ -267,26 +267,16 @@ TEST(parse_config, mutated_text_never_crashes) {
   }
 }
 
-TEST(values, utf8_is_checked_strictly) {
-  for (const char* good : {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xf4\x8f\xbf\xbf"}) {
-    EXPECT_TRUE(is_utf8(good)) << good;
-  }
-  for (const char* bad :
-       {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff", "a\xe2\x82"}) {
-    EXPECT_FALSE(is_utf8(bad)) << quoted(bad);
-  }
-}
-
 TEST(values, edit_distance) {
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("haeds", "heads"), 1);
+  EXPECT_EQ(config::edit_distance("", "abc"), 3);
+  EXPECT_EQ(config::edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(config::edit_distance("haeds", "heads"), 1);
 }
 
 TEST(values, long_texts_are_cut_between_characters) {
   std::string text(59, 'x');
   text += "\xc3\xa9 and more";
-  EXPECT_EQ(excerpt(text), "\"" + std::string(59, 'x') + "\"...");
+  EXPECT_EQ(config::excerpt(text), "\"" + std::string(59, 'x') + "\"...");
 }
 
 }  // namespace

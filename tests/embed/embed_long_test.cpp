@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/read_file.h"
 #include "support/temporary_folder.h"
 
 // The library, installed, in a program that was built without our flags: with its own, and with hostile ones.
@@ -15,7 +15,7 @@ TEST(EmbedLong, a_program_builds_against_the_installed_library_and_runs) {
   const auto run = [&](const std::string& command) {
     const std::string log = folder / "log";
     const int status = std::system(("( cd " + folder.path() + " && " + command + " ) > " + log + " 2>&1").c_str());
-    EXPECT_EQ(status, 0) << command << "\n" << read_file(log);
+    EXPECT_EQ(status, 0) << command << "\n" << files::read_file(log);
     return status == 0;
   };
   const std::string prefix = folder / "prefix";

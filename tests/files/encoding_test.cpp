@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
 using namespace std::string_literals;
@@ -84,4 +84,4 @@ TEST(Encoding, hints_can_be_pasted) {
 }
 
 }  // namespace
-}  // namespace handgrad
+}  // namespace handgrad::files

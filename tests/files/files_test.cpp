@@ -1,5 +1,3 @@
-#include "handgrad/files/files.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -10,11 +8,15 @@
 #include <fstream>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/appender.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/read_file.h"
+#include "handgrad/files/run_lock.h"
 #include "support/failing_files.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
 using test::FailingFiles;
@@ -225,7 +227,7 @@ TEST(files, read_says_why_not) {
             "cannot read " + folder.path() + ": it is a folder");
   write_durably(posix_files(), folder / "a", std::string(100, 'x'));
   EXPECT_EQ(message_of<DataError>([&] { read_file(folder / "a", 99); }),
-            "cannot read " + folder / "a" + ": 100 bytes or more, at most 99 are expected");
+            "cannot read " + folder / "a" + ": at most 99 bytes are expected, it has 100 or more");
   EXPECT_EQ(read_bytes(folder / "a", 100).size(), 100u);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(message_of<DataError>([&] { read_bytes(folder / "pipe"); }),
@@ -257,4 +259,4 @@ TEST(files, one_writer_a_run_folder) {
 }
 
 }  // namespace
-}  // namespace handgrad
+}  // namespace handgrad::files

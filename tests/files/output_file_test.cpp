@@ -11,10 +11,11 @@
 #include <thread>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -116,4 +117,4 @@ TEST(OutputFile, says_what_cannot_be_written) {
 }
 
 }  // namespace
-}  // namespace handgrad
+}  // namespace handgrad::files

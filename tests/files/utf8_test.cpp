@@ -6,7 +6,7 @@
 
 #include "handgrad/core/errors.h"
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
 std::string message_of(const std::string& text, std::size_t offset) {
@@ -37,8 +37,8 @@ TEST(Utf8, what_is_no_code_point_has_no_bytes) {
 
 TEST(Utf8, names_offset_and_fault) {
   const std::string at_two = "invalid UTF-8 at byte offset 2: ";
-  EXPECT_EQ(message_of("ab\xFF", 2), at_two + "byte 0xFF begins no character");
-  EXPECT_EQ(message_of("ab\x80", 2), at_two + "byte 0x80 begins no character");
+  EXPECT_EQ(message_of("ab\xFF", 2), at_two + "byte 0xFF cannot begin a character");
+  EXPECT_EQ(message_of("ab\x80", 2), at_two + "byte 0x80 cannot begin a character");
   EXPECT_EQ(message_of("ab\xC0\x80", 2), at_two + "0xC0 begins an overlong form");
   EXPECT_EQ(message_of("ab\xC1\xBF", 2), at_two + "0xC1 begins an overlong form");
   EXPECT_EQ(message_of("ab\xE0\x9F\xBF", 2), at_two + "0xE0 begins an overlong form");
@@ -47,10 +47,10 @@ TEST(Utf8, names_offset_and_fault) {
   EXPECT_EQ(message_of("ab\xED\xBF\xBF", 2), at_two + "0xED 0xBF begins a surrogate");
   EXPECT_EQ(message_of("ab\xF4\x90\x80\x80", 2), at_two + "0xF4 begins a number above U+10FFFF");
   EXPECT_EQ(message_of("ab\xF5\x80\x80\x80", 2), at_two + "0xF5 begins a number above U+10FFFF");
-  EXPECT_EQ(message_of("ab\xC3", 2), at_two + "the text ends inside the character that 0xC3 begins");
-  EXPECT_EQ(message_of("ab\xF0\x9F\x98", 2), at_two + "the text ends inside the character that 0xF0 begins");
-  EXPECT_EQ(message_of("ab\xC3z", 2), at_two + "the character that 0xC3 begins is not continued");
-  EXPECT_EQ(message_of("ab\xE2\x82z", 2), at_two + "the character that 0xE2 begins is not continued");
+  EXPECT_EQ(message_of("ab\xC3", 2), at_two + "the text ends inside the character that begins with 0xC3");
+  EXPECT_EQ(message_of("ab\xF0\x9F\x98", 2), at_two + "the text ends inside the character that begins with 0xF0");
+  EXPECT_EQ(message_of("ab\xC3z", 2), at_two + "the character that begins with 0xC3 is incomplete");
+  EXPECT_EQ(message_of("ab\xE2\x82z", 2), at_two + "the character that begins with 0xE2 is incomplete");
 }
 
 TEST(Utf8, check_names_the_source) {
@@ -59,7 +59,7 @@ TEST(Utf8, check_names_the_source) {
     check_utf8("a\xC3\xA9\xFF", "notes.txt");
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "notes.txt: invalid UTF-8 at byte offset 3: byte 0xFF begins no character");
+    EXPECT_STREQ(error.what(), "notes.txt: invalid UTF-8 at byte offset 3: byte 0xFF cannot begin a character");
   }
 }
 
@@ -107,5 +107,20 @@ TEST(Utf8Stream, hands_on_what_is_no_character) {
   EXPECT_EQ(stream.flush(), "");
 }
 
+TEST(Utf8, is_utf8_is_strict) {
+  for (const char* good : {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+    EXPECT_FALSE(is_cut_short(good)) << good;
+  }
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff", "\xff\xc3"}) {
+    EXPECT_FALSE(is_utf8(bad)) << "first byte " << +static_cast<unsigned char>(bad[0]);
+    EXPECT_FALSE(is_cut_short(bad)) << "first byte " << +static_cast<unsigned char>(bad[0]);
+  }
+  for (const char* cut : {"\xc3", "a\xe2\x82", "\xf0\x9f\x99"}) {
+    EXPECT_FALSE(is_utf8(cut));
+    EXPECT_TRUE(is_cut_short(cut));
+  }
+}
+
 }  // namespace
-}  // namespace handgrad
+}  // namespace handgrad::files

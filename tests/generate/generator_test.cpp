@@ -183,7 +183,7 @@ TEST_F(GeneratorTest, never_splits_a_character) {
         for (std::size_t begin = at - std::min<std::size_t>(at, 3); begin < at; ++begin) {
           const auto size = [&] {
             try {
-              return utf8_character(written.text, begin).size_bytes;
+              return files::utf8_character(written.text, begin).size_bytes;
             } catch (const DataError&) {
               return std::size_t{1};
             }

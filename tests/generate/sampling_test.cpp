@@ -23,9 +23,9 @@ SamplingOptions options(double temperature, Index top_k = 0, double top_p = 1.0)
   return {.temperature = temperature, .top_k = top_k, .top_p = top_p};
 }
 
-std::vector<TokenId> ids(const std::vector<Candidate>& candidates) {
+std::vector<TokenId> ids(const std::vector<generate::Candidate>& candidates) {
   std::vector<TokenId> all;
-  for (const Candidate& c : candidates) all.push_back(c.token);
+  for (const generate::Candidate& c : candidates) all.push_back(c.token);
   return all;
 }
 
@@ -33,13 +33,13 @@ using Ids = std::vector<TokenId>;
 
 TEST(Sampling, top_k) {
   const std::vector<float> logits = {1, 3, 3, 0, 2};
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 0))), (Ids{1, 2, 4, 0, 3}));
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 5))), (Ids{1, 2, 4, 0, 3}));
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 100))), (Ids{1, 2, 4, 0, 3}));
-  EXPECT_EQ(ids(candidates(logits, options(1.0, INT64_MAX))), (Ids{1, 2, 4, 0, 3}));
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 1))), Ids{1});  // the lower id of two equals
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 3))), (Ids{1, 2, 4}));
-  EXPECT_EQ(message_of<RangeError>([&] { candidates(logits, options(1.0, -1)); }),
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 0))), (Ids{1, 2, 4, 0, 3}));
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 5))), (Ids{1, 2, 4, 0, 3}));
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 100))), (Ids{1, 2, 4, 0, 3}));
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, INT64_MAX))), (Ids{1, 2, 4, 0, 3}));
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 1))), Ids{1});  // the lower id of two equals
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 3))), (Ids{1, 2, 4}));
+  EXPECT_EQ(message_of<RangeError>([&] { generate::candidates(logits, options(1.0, -1)); }),
             "top-k: expected 0 (off) or more, got -1");
 }
 
@@ -53,22 +53,22 @@ TEST(Sampling, temperature) {
   }
   // Without a tie the same pick, and no NaN.
   for (const double temperature : {0.0, 1e-6, 1e-300}) {
-    const auto left = candidates(std::vector<float>{1, 3, 2.5f, 0}, options(temperature));
+    const auto left = generate::candidates(std::vector<float>{1, 3, 2.5f, 0}, options(temperature));
     EXPECT_EQ(left[0].token, 1);
     EXPECT_EQ(left[0].probability, 1.0);
   }
   for (const auto& [temperature, text] : {std::pair{-1.0, "-1"}, {std::nan(""), "nan"}, {INFINITY, "inf"}}) {
-    EXPECT_EQ(message_of<RangeError>([&, t = temperature] { candidates(logits, options(t)); }),
+    EXPECT_EQ(message_of<RangeError>([&, t = temperature] { generate::candidates(logits, options(t)); }),
               std::string("temperature: expected a number from 0 to 1e6, got ") + text);
   }
   // Twice as hot: square roots of the odds.
-  const auto hot = candidates(logits_of({0.8, 0.2}), options(2.0));
+  const auto hot = generate::candidates(logits_of({0.8, 0.2}), options(2.0));
   EXPECT_NEAR(hot[0].probability / hot[1].probability, 2.0, 1e-6);
 }
 
 TEST(Sampling, top_p) {
   const auto check = [](const std::vector<double>& p, double top_p, const Ids& expected) {
-    EXPECT_EQ(ids(candidates(logits_of(p), options(1.0, 0, top_p))), expected) << "p = " << top_p;
+    EXPECT_EQ(ids(generate::candidates(logits_of(p), options(1.0, 0, top_p))), expected) << "p = " << top_p;
   };
   check({.4, .3, .2, .1}, .8, {0, 1, 2});
   check({.5, .41, .09}, .9, {0, 1});
@@ -77,51 +77,51 @@ TEST(Sampling, top_p) {
   check({.5, .3, .2}, 1.0, {0, 1, 2});
   check({.1, .2, .3, .4}, .8, {3, 2, 1});
   check({.2, .4, .1, .3}, .8, {1, 3, 0});
-  const auto left = candidates(logits_of({.4, .3, .2, .1}), options(1.0, 0, .8));
+  const auto left = generate::candidates(logits_of({.4, .3, .2, .1}), options(1.0, 0, .8));
   EXPECT_NEAR(left[0].probability, 4.0 / 9, 1e-7);
   EXPECT_NEAR(left[1].probability, 3.0 / 9, 1e-7);
   EXPECT_NEAR(left[2].probability, 2.0 / 9, 1e-7);
   for (const double p : {-0.1, 1.1, std::nan("")}) {
-    EXPECT_THROW(candidates(logits_of({.5, .5}), options(1.0, 0, p)), RangeError) << p;
+    EXPECT_THROW(generate::candidates(logits_of({.5, .5}), options(1.0, 0, p)), RangeError) << p;
   }
 }
 
 // Logits are floats, so that log(0.5) need not give half: the edge is put where floats are exact.
 TEST(Sampling, top_p_stops_where_it_is_reached) {
   const std::vector<float> equal(4, 1.0f);
-  EXPECT_EQ(ids(candidates(equal, options(1.0, 0, .5))), (Ids{0, 1}));
-  EXPECT_EQ(ids(candidates(equal, options(1.0, 0, .25))), (Ids{0}));
-  EXPECT_EQ(ids(candidates(equal, options(1.0, 0, .26))), (Ids{0, 1}));
-  EXPECT_EQ(ids(candidates(logits_of({.5, .3, .2}), options(1.0, 0, .5))), (Ids{0}));
+  EXPECT_EQ(ids(generate::candidates(equal, options(1.0, 0, .5))), (Ids{0, 1}));
+  EXPECT_EQ(ids(generate::candidates(equal, options(1.0, 0, .25))), (Ids{0}));
+  EXPECT_EQ(ids(generate::candidates(equal, options(1.0, 0, .26))), (Ids{0, 1}));
+  EXPECT_EQ(ids(generate::candidates(logits_of({.5, .3, .2}), options(1.0, 0, .5))), (Ids{0}));
 }
 
 // First k, then p of what is left.
 TEST(Sampling, top_k_comes_before_top_p) {
   const auto logits = logits_of({.4, .3, .2, .1});
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 2, .5))), Ids{0});  // .4 / .7 reaches it; .4 would not
-  EXPECT_EQ(ids(candidates(logits, options(1.0, 0, .5))), (Ids{0, 1}));
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 2, .5))), Ids{0});  // .4 / .7 reaches it; .4 would not
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 0, .5))), (Ids{0, 1}));
 }
 
 TEST(Sampling, draws_by_running_sum) {
-  const std::vector<Candidate> left = {{0, .9}, {2, .1}, {1, 0.0}};
-  EXPECT_EQ(draw(left, 0.0), 0);
-  EXPECT_EQ(draw(left, 0.8999), 0);
-  EXPECT_EQ(draw(left, 0.9), 2);
-  EXPECT_EQ(draw(left, .9999999999), 2);
-  EXPECT_EQ(draw(left, std::nextafter(1.0, 0.0)), 2);
-  const std::vector<Candidate> short_of_one = {{4, .3}, {3, .3}, {1, .3}, {0, 0.0}};
-  EXPECT_EQ(draw(short_of_one, std::nextafter(1.0, 0.0)), 1);
+  const std::vector<generate::Candidate> left = {{0, .9}, {2, .1}, {1, 0.0}};
+  EXPECT_EQ(generate::draw(left, 0.0), 0);
+  EXPECT_EQ(generate::draw(left, 0.8999), 0);
+  EXPECT_EQ(generate::draw(left, 0.9), 2);
+  EXPECT_EQ(generate::draw(left, .9999999999), 2);
+  EXPECT_EQ(generate::draw(left, std::nextafter(1.0, 0.0)), 2);
+  const std::vector<generate::Candidate> short_of_one = {{4, .3}, {3, .3}, {1, .3}, {0, 0.0}};
+  EXPECT_EQ(generate::draw(short_of_one, std::nextafter(1.0, 0.0)), 1);
 }
 
 TEST(Sampling, logits_that_are_not_finite) {
   const float inf = INFINITY, nan = std::nanf("");
   for (const double temperature : {0.0, 1.0}) {
     EXPECT_EQ(message_of<NonFiniteError>([&] {
-                candidates(std::vector<float>{1, nan}, options(temperature));
+                generate::candidates(std::vector<float>{1, nan}, options(temperature));
               }),
               "sampling: the logit of token 1 is nan");
     EXPECT_EQ(message_of<NonFiniteError>([&] {
-                candidates(std::vector<float>{inf, 1}, options(temperature));
+                generate::candidates(std::vector<float>{inf, 1}, options(temperature));
               }),
               "sampling: the logit of token 0 is inf");
     // -infinity says that a token cannot come.
@@ -129,13 +129,13 @@ TEST(Sampling, logits_that_are_not_finite) {
       EXPECT_EQ(sample_token(std::vector<float>{-inf, 1, -inf}, options(temperature), n), 1);
     }
     EXPECT_EQ(message_of<NonFiniteError>([&] {
-                candidates(std::vector<float>{-inf, -inf}, options(temperature));
+                generate::candidates(std::vector<float>{-inf, -inf}, options(temperature));
               }),
               "sampling: every logit is -infinity");
   }
   const std::vector<float> large = {3e38f, -3e38f, 3e38f};
-  EXPECT_EQ(candidates(large, options(1e-6)).size(), 3u);
-  EXPECT_EQ(candidates(large, options(1e-6))[0].probability, 0.5);
+  EXPECT_EQ(generate::candidates(large, options(1e-6)).size(), 3u);
+  EXPECT_EQ(generate::candidates(large, options(1e-6))[0].probability, 0.5);
 }
 
 TEST(Sampling, a_histogram_of_draws) {

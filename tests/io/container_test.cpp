@@ -7,6 +7,9 @@
 #include <thread>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/container_writer.h"
 #include "support/failing_files.h"
@@ -203,15 +206,15 @@ TEST(container, a_failing_save_leaves_the_last_one) {
   const std::string path = folder / "step-00000001.h5";
   const Sample s;
   write_container(posix_files(), path, s.contents());
-  const auto before = read_bytes(path);
+  const auto before = files::read_bytes(path);
   for (const std::string failing : {"open", "write", "sync", "close", "rename"}) {
     FailingFiles files([&](int, const std::string& name) { return name == failing ? -ENOSPC : 0; });
     ContainerContents other;
     other.add_text("/config", "other");
     EXPECT_EQ(message_of<DataError>([&] { write_container(&files, path, other); }),
               "cannot write " + path + ": no space left on device");
-    EXPECT_EQ(read_bytes(path), before);
-    EXPECT_EQ(list_folder(posix_files(), folder.path()).size(), 1u);
+    EXPECT_EQ(files::read_bytes(path), before);
+    EXPECT_EQ(files::list_folder(posix_files(), folder.path()).size(), 1u);
   }
 }
 

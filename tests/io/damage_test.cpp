@@ -3,7 +3,6 @@
 
 #include "handgrad/core/errors.h"
 #include "handgrad/core/random.h"
-#include "handgrad/files/files.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/container_writer.h"
 #include "support/message.h"

@@ -8,6 +8,9 @@
 #include <functional>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/io/container_writer.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
@@ -69,13 +72,13 @@ TEST(reseal, a_file_that_lost_its_seal_gets_the_same_one) {
             std::string::npos);
 
   EXPECT_TRUE(reseal(posix_files(), folder / "a.h5"));
-  EXPECT_TRUE(read_bytes(folder / "a.h5") == sealed);
+  EXPECT_TRUE(files::read_bytes(folder / "a.h5") == sealed);
 }
 
 TEST(reseal, follows_a_link_and_keeps_it) {
   const TemporaryFolder folder;
   make_plain(folder / "a.h5", [](hid_t file) { add_numbers(file, H5T_IEEE_F32LE, 3, H5P_DEFAULT); });
-  replace_link(posix_files(), "a.h5", folder / "latest.h5");
+  files::replace_link(posix_files(), "a.h5", folder / "latest.h5");
   EXPECT_TRUE(reseal(posix_files(), folder / "latest.h5"));
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "latest.h5"));
   EXPECT_EQ(Container::load(folder / "a.h5").values<float>("/x")[2], 1.5f);
@@ -107,14 +110,14 @@ TEST(reseal, damage_is_never_sealed) {
   const TemporaryFolder folder;
   auto bytes = seal_contents(two_tensors());
   bytes[bytes.size() / 2] ^= std::byte{1};
-  write_durably(posix_files(), folder / "a.h5", bytes);
+  files::write_durably(posix_files(), folder / "a.h5", bytes);
   EXPECT_NE(message_of<CheckpointError>([&] { reseal(posix_files(), folder / "a.h5"); }).find("it is damaged"),
             std::string::npos);
   bytes.pop_back();
-  write_durably(posix_files(), folder / "a.h5", bytes);
+  files::write_durably(posix_files(), folder / "a.h5", bytes);
   EXPECT_EQ(message_of<CheckpointError>([&] { reseal(posix_files(), folder / "a.h5"); }),
             "cannot load " + folder / "a.h5" + ": it is truncated or damaged");
-  EXPECT_EQ(read_bytes(folder / "a.h5"), bytes);
+  EXPECT_EQ(files::read_bytes(folder / "a.h5"), bytes);
 }
 
 TEST(reseal, files_that_are_not_hdf5) {

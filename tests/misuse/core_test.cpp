@@ -6,8 +6,11 @@
 #include "handgrad/core/parallel.h"
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/appender.h"
+#include "handgrad/files/durable_write.h"
 #include "handgrad/files/hash.h"
+#include "handgrad/files/read_file.h"
+#include "handgrad/files/run_lock.h"
 #include "handgrad/ops/attention_options.h"
 #include "handgrad/ops/loss_options.h"
 #include "handgrad/ops/mask.h"
@@ -18,10 +21,25 @@
 namespace handgrad::misuse {
 namespace {
 
-const Covers covers{
-    "ops/attention_options.h", "core/gemm.h",   "core/parallel.h", "core/buffer.h",      "ops/dropout_mask.h",
-    "core/errors.h",           "files/files.h", "files/hash.h",    "ops/loss_options.h", "ops/mask.h",
-    "ops/positions.h",         "core/random.h", "core/shape.h",    "core/tensor.h",      "core/views.h"};
+const Covers covers{"ops/attention_options.h",
+                    "core/gemm.h",
+                    "core/parallel.h",
+                    "core/buffer.h",
+                    "ops/dropout_mask.h",
+                    "core/errors.h",
+                    "files/hash.h",
+                    "files/file_system.h",
+                    "files/durable_write.h",
+                    "files/appender.h",
+                    "files/read_file.h",
+                    "files/run_lock.h",
+                    "ops/loss_options.h",
+                    "ops/mask.h",
+                    "ops/positions.h",
+                    "core/random.h",
+                    "core/shape.h",
+                    "core/tensor.h",
+                    "core/views.h"};
 
 constexpr Index far = std::numeric_limits<Index>::max();
 
@@ -117,8 +135,8 @@ TEST(Misuse, random_and_dropout) {
 }
 
 TEST(Misuse, nothing_to_hash_or_count) {
-  EXPECT_EQ(hash64({}), hash64({}));
-  EXPECT_EQ(hash128({}), hash128({}));
+  EXPECT_EQ(files::hash64({}), files::hash64({}));
+  EXPECT_EQ(files::hash128({}), files::hash128({}));
   EXPECT_EQ(count_targets({}, -100), 0);
   EXPECT_EQ(LossSum().mean(), 0.0);
   EXPECT_FALSE(PositionsRef());
@@ -128,24 +146,24 @@ TEST(Misuse, files) {
   const test::TemporaryFolder folder;
   const std::string missing = folder.path() + "/none/file";
   FileSystem* fs = posix_files();
-  EXPECT_REFUSED(DataError, "cannot", write_durably(fs, "", "text"));
-  EXPECT_REFUSED(DataError, "cannot", write_durably(fs, missing, "text"));
-  EXPECT_REFUSED(DataError, "cannot", write_durably(fs, folder.path(), "text"));
-  EXPECT_REFUSED(DataError, missing, read_file(missing));
-  EXPECT_REFUSED(DataError, "cannot", read_file(""));
-  EXPECT_REFUSED(DataError, folder.path(), read_file(folder.path()));
-  EXPECT_REFUSED(DataError, folder.path(), read_bytes(folder.path()));
-  EXPECT_REFUSED(DataError, "cannot", replace_link(fs, "target", missing));
-  EXPECT_REFUSED(DataError, "cannot", list_folder(fs, missing));
-  EXPECT_REFUSED(DataError, "cannot", Appender(fs, missing));
-  EXPECT_REFUSED(DataError, "cannot", Appender(fs, ""));
-  EXPECT_REFUSED(DataError, "lock", RunLock(missing));
-  Appender log(fs, folder.path() + "/log");
+  EXPECT_REFUSED(DataError, "cannot", files::write_durably(fs, "", "text"));
+  EXPECT_REFUSED(DataError, "cannot", files::write_durably(fs, missing, "text"));
+  EXPECT_REFUSED(DataError, "cannot", files::write_durably(fs, folder.path(), "text"));
+  EXPECT_REFUSED(DataError, missing, files::read_file(missing));
+  EXPECT_REFUSED(DataError, "cannot", files::read_file(""));
+  EXPECT_REFUSED(DataError, folder.path(), files::read_file(folder.path()));
+  EXPECT_REFUSED(DataError, folder.path(), files::read_bytes(folder.path()));
+  EXPECT_REFUSED(DataError, "cannot", files::replace_link(fs, "target", missing));
+  EXPECT_REFUSED(DataError, "cannot", files::list_folder(fs, missing));
+  EXPECT_REFUSED(DataError, "cannot", files::Appender(fs, missing));
+  EXPECT_REFUSED(DataError, "cannot", files::Appender(fs, ""));
+  EXPECT_REFUSED(DataError, "lock", files::RunLock(missing));
+  files::Appender log(fs, folder.path() + "/log");
   log.append("row");
   EXPECT_REFUSED(RangeError, "", log.truncate(100));
   EXPECT_REFUSED(RangeError, "", log.truncate(-1));
-  EXPECT_EQ(folder_of(""), ".");
-  EXPECT_FALSE(describe_errno(-1).empty());
+  EXPECT_EQ(files::folder_of(""), ".");
+  EXPECT_FALSE(files::describe_errno(-1).empty());
 }
 
 }  // namespace

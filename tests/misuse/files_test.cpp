@@ -6,6 +6,7 @@
 #include "handgrad/config/resume.h"
 #include "handgrad/config/split.h"
 #include "handgrad/config/validate.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/io/container_writer.h"
 #include "handgrad/io/reseal.h"
 #include "misuse/refusal.h"
@@ -32,9 +33,9 @@ TEST(MisuseConfig, reading) {
   EXPECT_REFUSED(ConfigError, "", parse_config("[model", "a.toml", ""));
   EXPECT_TRUE(parse_config("", "", "").given.empty());
   EXPECT_REFUSED(ConfigError, "", explain_config("no.such"));
-  EXPECT_EQ(find_field(""), nullptr);
-  EXPECT_EQ(find_field("model"), nullptr);
-  EXPECT_FALSE(accepts(fields().front(), FieldValue(std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_EQ(config::find_field(""), nullptr);
+  EXPECT_EQ(config::find_field("model"), nullptr);
+  EXPECT_FALSE(config::accepts(config::fields().front(), config::FieldValue(std::numeric_limits<double>::quiet_NaN())));
 }
 
 TEST(MisuseConfig, values) {
@@ -78,7 +79,7 @@ TEST(MisuseIo, contents) {
   EXPECT_REFUSED(CheckpointError, "/a has no data", seal_contents(no_data));
   no_data.datasets = {{"/a", ElementType{77}, {2}, x}};
   EXPECT_REFUSED(CheckpointError, "", seal_contents(no_data));
-  EXPECT_EQ(element_bytes(ElementType{77}), 0u);
+  EXPECT_EQ(io::element_bytes(ElementType{77}), 0u);
   EXPECT_REFUSED(DataError, "", write_container(posix_files(), "/no/such/folder/file.h5", {}));
 }
 

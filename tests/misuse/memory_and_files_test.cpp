@@ -4,6 +4,7 @@
 #include "handgrad/checkpoint/run_folder.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/memory.h"
+#include "handgrad/files/durable_write.h"
 #include "handgrad/files/encoding.h"
 #include "handgrad/files/output_file.h"
 #include "handgrad/text/encoding_check.h"
@@ -21,13 +22,14 @@ const Covers covers{"files/encoding.h",      "core/memory.h",  "files/output_fil
 
 TEST(MisuseFiles, outputs_that_a_user_names) {
   const test::TemporaryFolder folder;
-  EXPECT_REFUSED(DataError, "cannot write", write_output(posix_files(), "", "text"));
-  EXPECT_REFUSED(DataError, "is a directory", write_output(posix_files(), folder.path(), "text"));
-  EXPECT_REFUSED(DataError, "no such file or directory", write_output(posix_files(), folder / "no/file", "text"));
+  EXPECT_REFUSED(DataError, "cannot write", files::write_output(posix_files(), "", "text"));
+  EXPECT_REFUSED(DataError, "is a directory", files::write_output(posix_files(), folder.path(), "text"));
+  EXPECT_REFUSED(DataError, "no such file or directory",
+                 files::write_output(posix_files(), folder / "no/file", "text"));
   std::filesystem::create_symlink("loop", folder / "loop");
-  EXPECT_REFUSED(DataError, "too many levels of symbolic links", link_target(folder / "loop"));
-  EXPECT_EQ(link_target(""), "");
-  EXPECT_REFUSED(DataError, "cannot rename", rename_file(posix_files(), folder / "none", folder / "new"));
+  EXPECT_REFUSED(DataError, "too many levels of symbolic links", files::link_target(folder / "loop"));
+  EXPECT_EQ(files::link_target(""), "");
+  EXPECT_REFUSED(DataError, "cannot rename", files::rename_file(posix_files(), folder / "none", folder / "new"));
 }
 
 TEST(MisuseFiles, checkpoints_of_no_run) {
@@ -38,13 +40,13 @@ TEST(MisuseFiles, checkpoints_of_no_run) {
 }
 
 TEST(MisuseText, encodings) {
-  EXPECT_EQ(guess_wide_encoding("").name, "");
-  EXPECT_EQ(guess_encoding("").name, "");
-  EXPECT_EQ(conversion_hint({}, ""), "");
-  EXPECT_NO_THROW(check_encoding("", ""));
-  EXPECT_REFUSED(DataError, "", check_encoding("\xff", ""));
-  EXPECT_EQ(composed_letter(0, 0), 0u);
-  EXPECT_EQ(composed_letter(0xffffffffu, 0xffffffffu), 0u);
+  EXPECT_EQ(files::guess_wide_encoding("").name, "");
+  EXPECT_EQ(files::guess_encoding("").name, "");
+  EXPECT_EQ(files::conversion_hint({}, ""), "");
+  EXPECT_NO_THROW(text::check_encoding("", ""));
+  EXPECT_REFUSED(DataError, "", text::check_encoding("\xff", ""));
+  EXPECT_EQ(text::composed_letter(0, 0), 0u);
+  EXPECT_EQ(text::composed_letter(0xffffffffu, 0xffffffffu), 0u);
 }
 
 TEST(MisuseText, unknown_characters) {

@@ -1,4 +1,5 @@
 #include "handgrad/config/validate.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/ops/relu.h"
 #include "handgrad/train/run.h"
 #include "handgrad/verify/added_gradient.h"

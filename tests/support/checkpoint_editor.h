@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "handgrad/files/file_system.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/io/container_writer.h"
 

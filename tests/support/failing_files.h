@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 
 namespace handgrad::test {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/utf8.h"
 #include "handgrad/text/tokenizer.h"
 #include "handgrad/text/windows.h"
 
@@ -224,7 +225,7 @@ TEST_F(CorpusTest, invalid_utf8_names_file_and_offset) {
     check_utf8(corpus);
     FAIL();
   } catch (const DataError& error) {
-    EXPECT_EQ(error.what(), path("bad.txt") + ": invalid UTF-8 at byte offset 2: byte 0xFF begins no character");
+    EXPECT_EQ(error.what(), path("bad.txt") + ": invalid UTF-8 at byte offset 2: byte 0xFF cannot begin a character");
   }
   EXPECT_THROW(check_utf8(read({write("head.txt", "\xC3"), write("tail.txt", "\xA9")})), DataError);
 }

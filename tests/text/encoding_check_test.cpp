@@ -14,17 +14,19 @@ using namespace std::string_literals;
 using test::message_of;
 
 std::string refusal(const std::string& text) {
-  return message_of<DataError>([&] { check_encoding(text, "a.txt", "a.txt"); });
+  return message_of<DataError>([&] { text::check_encoding(text, "a.txt", "a.txt"); });
 }
 
 TEST(EncodingCheck, names_offset_and_encoding) {
-  EXPECT_NO_THROW(check_encoding("caf\xC3\xA9, a NUL\0 here"s, "a.txt"));
-  EXPECT_EQ(refusal("It\x92s late"),
-            "a.txt: invalid UTF-8 at byte offset 2: byte 0x92 begins no character; perhaps it is WINDOWS-1252 (single "
-            "bytes from 80 to FE): iconv -f WINDOWS-1252 -t UTF-8 a.txt > NEW");
-  EXPECT_EQ(refusal("\xFF\xFEh\0i\0"s),
-            "a.txt: invalid UTF-8 at byte offset 0: byte 0xFF begins no character; it looks like UTF-16 (it begins "
-            "with FF FE): iconv -f UTF-16 -t UTF-8 a.txt > NEW");
+  EXPECT_NO_THROW(text::check_encoding("caf\xC3\xA9, a NUL\0 here"s, "a.txt"));
+  EXPECT_EQ(
+      refusal("It\x92s late"),
+      "a.txt: invalid UTF-8 at byte offset 2: byte 0x92 cannot begin a character; perhaps it is WINDOWS-1252 (single "
+      "bytes from 80 to FE): iconv -f WINDOWS-1252 -t UTF-8 a.txt > NEW");
+  EXPECT_EQ(
+      refusal("\xFF\xFEh\0i\0"s),
+      "a.txt: invalid UTF-8 at byte offset 0: byte 0xFF cannot begin a character; it looks like UTF-16 (it begins "
+      "with FF FE): iconv -f UTF-16 -t UTF-8 a.txt > NEW");
 }
 
 // Valid UTF-8, every byte of it.
@@ -36,7 +38,7 @@ TEST(EncodingCheck, refuses_letters_between_nuls) {
 
 TEST(EncodingCheck, a_text_that_ends_too_early_says_nothing_of_its_encoding) {
   EXPECT_EQ(refusal("caf\xC3"),
-            "a.txt: invalid UTF-8 at byte offset 3: the text ends inside the character that 0xC3 begins");
+            "a.txt: invalid UTF-8 at byte offset 3: the text ends inside the character that begins with 0xC3");
 }
 
 }  // namespace

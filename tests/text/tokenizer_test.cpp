@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "handgrad/core/errors.h"
+#include "support/message.h"
 
 namespace handgrad {
 namespace {
@@ -30,16 +31,6 @@ const std::vector<std::string> awkward = {"",
                                           marked,
                                           "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80 rocket",
                                           "a <|endoftext|> b"};
-
-template <class E, class F>
-std::string thrown(F f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 TEST(ByteTokenizer, every_byte_is_its_own_token) {
   const ByteTokenizer tokenizer;
@@ -111,61 +102,62 @@ TEST(CharTokenizer, characters_across_block_boundaries) {
 
 TEST(CharTokenizer, names_an_unknown_character_and_its_place) {
   const CharTokenizer tokenizer = CharTokenizer::from_text("ab\xC3\xA9");
-  EXPECT_EQ(thrown<DataError>([&] {
+  EXPECT_EQ(test::message_of<DataError>([&] {
               tokenizer.encode(
                   "a\xC3\xA9"
                   "bZ");
             }),
             "unknown character 'Z' (U+005A) at character 3 (byte offset 4): it is not among the 3 of the vocabulary");
-  EXPECT_EQ(thrown<DataError>([&] { tokenizer.encode("\xE2\x82\xAC"); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("\xE2\x82\xAC"); }),
             "unknown character '\xE2\x82\xAC' (U+20AC) at character 0 (byte offset 0): it is not among the 3 of the "
             "vocabulary");
-  EXPECT_EQ(thrown<DataError>([&] { tokenizer.encode("a\n"); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("a\n"); }),
             "unknown character U+000A at character 1 (byte offset 1): it is not among the 3 of the vocabulary");
 }
 
 TEST(CharTokenizer, refuses_invalid_utf8) {
-  EXPECT_EQ(thrown<DataError>([] {
+  EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer::from_text(
                   "abc\xFF"
                   "def");
             }),
-            "invalid UTF-8 at byte offset 3: byte 0xFF begins no character");
+            "invalid UTF-8 at byte offset 3: byte 0xFF cannot begin a character");
   const CharTokenizer tokenizer = CharTokenizer::from_text("abc");
-  EXPECT_EQ(thrown<DataError>([&] { tokenizer.encode("ab\xC3"); }),
-            "invalid UTF-8 at byte offset 2: the text ends inside the character that 0xC3 begins");
+  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("ab\xC3"); }),
+            "invalid UTF-8 at byte offset 2: the text ends inside the character that begins with 0xC3");
   EXPECT_THROW(CharTokenizer::from_text(""), DataError);
 }
 
 TEST(CharTokenizer, refuses_a_foreign_vocabulary_that_is_none) {
   using V = std::vector<std::uint32_t>;
-  EXPECT_EQ(thrown<DataError>([] { CharTokenizer(V{}); }), "char vocabulary: empty");
-  EXPECT_EQ(thrown<DataError>([] {
+  EXPECT_EQ(test::message_of<DataError>([] { CharTokenizer(V{}); }), "char vocabulary: empty");
+  EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer(V{'a', 'a'});
             }),
             "char vocabulary: entry 1 is U+0061 after U+0061; code points must ascend");
-  EXPECT_EQ(thrown<DataError>([] {
+  EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer(V{'b', 'a'});
             }),
             "char vocabulary: entry 1 is U+0061 after U+0062; code points must ascend");
-  EXPECT_EQ(thrown<DataError>([] {
+  EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer(V{'a', 0xD800});
             }),
             "char vocabulary: entry 1 is 0xD800, which is no code point");
-  EXPECT_EQ(thrown<DataError>([] { CharTokenizer(V{0x110000}); }),
+  EXPECT_EQ(test::message_of<DataError>([] { CharTokenizer(V{0x110000}); }),
             "char vocabulary: entry 0 is 0x110000, which is no code point");
 }
 
 TEST(Tokenizer, refuses_tokens_outside_the_vocabulary) {
   const CharTokenizer letters = CharTokenizer::from_text("abc");
   const ByteTokenizer bytes;
-  EXPECT_EQ(thrown<RangeError>([&] {
+  EXPECT_EQ(test::message_of<RangeError>([&] {
               letters.decode(std::vector<TokenId>{0, 2, 3});
             }),
             "decode: token 3 at index 2 is outside the vocabulary of 3 tokens");
-  EXPECT_EQ(thrown<RangeError>([&] { letters.size_bytes(std::vector<TokenId>{-1}); }),
+  EXPECT_EQ(test::message_of<RangeError>([&] { letters.size_bytes(std::vector<TokenId>{-1}); }),
             "decode: token -1 at index 0 is outside the vocabulary of 3 tokens");
-  EXPECT_EQ(thrown<RangeError>([&] { letters.token_bytes(3); }), "token 3 is outside the vocabulary of 3 tokens");
+  EXPECT_EQ(test::message_of<RangeError>([&] { letters.token_bytes(3); }),
+            "token 3 is outside the vocabulary of 3 tokens");
   EXPECT_THROW(bytes.decode(std::vector<TokenId>{256}), RangeError);
   EXPECT_THROW(bytes.token_bytes(-1), RangeError);
 }
@@ -177,7 +169,8 @@ TEST(Tokenizer, is_rebuilt_from_name_and_code_points) {
   EXPECT_EQ(again->encode(marked), letters->encode(marked));
   const auto bytes = make_byte_tokenizer();
   EXPECT_EQ(rebuild_tokenizer("byte", bytes->code_points())->fingerprint(), bytes->fingerprint());
-  EXPECT_EQ(thrown<DataError>([] { rebuild_tokenizer("bpe", {}); }), "unknown tokenizer 'bpe': expected byte or char");
+  EXPECT_EQ(test::message_of<DataError>([] { rebuild_tokenizer("bpe", {}); }),
+            "unknown tokenizer 'bpe': expected byte or char");
   EXPECT_THROW(rebuild_tokenizer("byte", {97}), DataError);
   EXPECT_THROW(rebuild_tokenizer("char", {}), DataError);
 }

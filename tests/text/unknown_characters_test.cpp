@@ -38,7 +38,7 @@ TEST(UnknownCharacters, are_all_said_at_once_with_their_places) {
       message_of<DataError>([&] { encode_text(tokenizer, "a\nBa", "prompt"); }),
       "prompt: a character is not among the 29 of the vocabulary: 'B' (U+0042) once (line 2, character 1)" + way_out);
   EXPECT_EQ(message_of<DataError>([&] { encode_text(tokenizer, "a\xFF", "prompt"); }),
-            "prompt: invalid UTF-8 at byte offset 1: byte 0xFF begins no character");
+            "prompt: invalid UTF-8 at byte offset 1: byte 0xFF cannot begin a character");
 }
 
 TEST(UnknownCharacters, a_long_list_is_cut) {
@@ -73,11 +73,11 @@ TEST(UnknownCharacters, a_combining_accent_names_the_composed_letter) {
       "prompt: a character is not among the 5 of the vocabulary: U+0301 once (line 1, character 5); U+0301 "
       "combines with the letter before it, and the vocabulary has the composed '\xC3\xA9' (U+00E9): normalise "
       "the text to NFC");
-  EXPECT_EQ(composed_letter('e', 0x301), 0xE9u);
-  EXPECT_EQ(composed_letter('Z', 0x30C), 0x17Du);
-  EXPECT_EQ(composed_letter('u', 0x308), 0xFCu);
-  EXPECT_EQ(composed_letter('q', 0x301), 0u);
-  EXPECT_EQ(composed_letter('e', 'x'), 0u);
+  EXPECT_EQ(text::composed_letter('e', 0x301), 0xE9u);
+  EXPECT_EQ(text::composed_letter('Z', 0x30C), 0x17Du);
+  EXPECT_EQ(text::composed_letter('u', 0x308), 0xFCu);
+  EXPECT_EQ(text::composed_letter('q', 0x301), 0u);
+  EXPECT_EQ(text::composed_letter('e', 'x'), 0u);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "handgrad/core/errors.h"
+#include "support/message.h"
 
 namespace handgrad {
 namespace {
@@ -25,26 +26,6 @@ std::vector<Index> permuted(Index size, std::uint64_t seed, Index epoch) {
   std::vector<Index> image;
   for (Index i = 0; i < size; ++i) image.push_back(permutation(i));
   return image;
-}
-
-template <class E, class F>
-std::string thrown(F f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
-
-TEST(TokenIds, are_checked_against_the_vocabulary) {
-  EXPECT_NO_THROW(check_token_ids(std::vector<TokenId>{0, 4}, 5));
-  EXPECT_EQ(thrown<RangeError>([] {
-              check_token_ids(std::vector<TokenId>{1, 5}, 5);
-            }),
-            "token 5 at index 1 is outside the vocabulary of 5 tokens");
-  EXPECT_EQ(thrown<RangeError>([] { check_token_ids(std::vector<TokenId>{-4}, 5); }),
-            "token -4 at index 0 is outside the vocabulary of 5 tokens");
 }
 
 TEST(Split, by_fraction_has_no_overlap) {
@@ -84,13 +65,13 @@ TEST(Split, rounds_the_training_part_down) {
 
 TEST(Split, names_the_part_that_is_too_short) {
   const auto tokens = counting(100);
-  EXPECT_EQ(thrown<DataError>([&] { split_by_fraction(tokens, 0.1, 10); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { split_by_fraction(tokens, 0.1, 10); }),
             "validation part too short: it has 10 tokens, and a context of 10 needs at least one more than that; take "
             "a longer text or a smaller context");
-  EXPECT_EQ(thrown<DataError>([&] { split_by_fraction(tokens, 0.5, 50); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { split_by_fraction(tokens, 0.5, 50); }),
             "training part too short: it has 50 tokens, and a context of 50 needs at least one more than that; take a "
             "longer text or a smaller context");
-  EXPECT_EQ(thrown<DataError>([&] { split_as_given(tokens, std::span(tokens).first(3), 8); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { split_as_given(tokens, std::span(tokens).first(3), 8); }),
             "validation part too short: it has 3 tokens, and a context of 8 needs at least one more than that; take a "
             "longer text or a smaller context");
   EXPECT_THROW(split_by_fraction(tokens, 0.0, 8), DataError);
@@ -218,7 +199,7 @@ TEST(TokenWindows, batches_may_be_cut_anywhere) {
 
 TEST(TokenWindows, refuses_what_does_not_fit) {
   const auto tokens = counting(8);
-  EXPECT_EQ(thrown<DataError>([&] { TokenWindows(tokens, 8, DataOrder::random, 1); }),
+  EXPECT_EQ(test::message_of<DataError>([&] { TokenWindows(tokens, 8, DataOrder::random, 1); }),
             "text too short: it has 8 tokens, and a context of 8 needs at least one more than that; take a longer text "
             "or a smaller context");
   EXPECT_THROW(TokenWindows(tokens, std::numeric_limits<Index>::max(), DataOrder::epoch, 1), DataError);

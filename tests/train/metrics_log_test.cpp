@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/core/errors.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "support/failing_files.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
@@ -34,7 +36,7 @@ std::string opened(const std::string& before, const LoopState& loop) {
   const TemporaryFolder folder;
   std::ofstream(folder / "log", std::ios::binary) << before;
   MetricsLog(posix_files(), folder / "log", loop);
-  return read_file(folder / "log");
+  return files::read_file(folder / "log");
 }
 
 TEST(MetricsLog, rows_of_later_steps_go) {
@@ -92,7 +94,7 @@ TEST(MetricsLog, time_goes_on_and_tokens_too) {
   StepReport report;
   report.step = 3, report.tokens = 960;
   log.add(report);
-  const std::string text = read_file(folder / "log");
+  const std::string text = files::read_file(folder / "log");
   const auto last = nlohmann::json::parse(text.substr(text.rfind('\n', text.size() - 2) + 1));
   EXPECT_GE(last["elapsed_s"].get<double>(), 100.5);
   EXPECT_LT(last["elapsed_s"].get<double>(), 900.0);
@@ -111,7 +113,7 @@ TEST(MetricsLog, the_first_step_of_a_session_does_not_count_in_rates) {
   report.step = 2, report.tokens = 2000;
   log.note(report);
   log.add(report);
-  const auto row = nlohmann::json::parse(read_file(folder / "log"));
+  const auto row = nlohmann::json::parse(files::read_file(folder / "log"));
   EXPECT_GT(row["tokens_per_s"].get<double>(), 1000 / 0.3) << "as fast as the second step";
 }
 
@@ -121,7 +123,7 @@ TEST(MetricsLog, cutting_rows_off_needs_no_room) {
   std::ofstream(folder / "log") << row(1) << "\n" << row(2) << "\n";
   test::FailingFiles full([](int, const std::string& name) { return name == "write" ? -ENOSPC : 0; });
   MetricsLog(&full, folder / "log", at(1));
-  EXPECT_EQ(read_file(folder / "log"), row(1) + "\n");
+  EXPECT_EQ(files::read_file(folder / "log"), row(1) + "\n");
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "handgrad/checkpoint/run_folder.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/train/run.h"
 #include "support/failing_files.h"
 #include "support/temporary_folder.h"
@@ -52,10 +55,12 @@ std::string rows_of(const std::string& folder) {
 
 void expect_same_run(const std::string& folder, const std::string& straight) {
   EXPECT_EQ(rows_of(folder), rows_of(straight));
-  const auto names = list_folder(posix_files(), straight + "/checkpoints");
-  ASSERT_EQ(list_folder(posix_files(), folder + "/checkpoints"), names);
+  const auto names = handgrad::files::list_folder(posix_files(), straight + "/checkpoints");
+  ASSERT_EQ(handgrad::files::list_folder(posix_files(), folder + "/checkpoints"), names);
   for (const std::string& name : names) {
-    EXPECT_TRUE(read_file(folder + "/checkpoints/" + name) == read_file(straight + "/checkpoints/" + name)) << name;
+    EXPECT_TRUE(handgrad::files::read_file(folder + "/checkpoints/" + name) ==
+                handgrad::files::read_file(straight + "/checkpoints/" + name))
+        << name;
   }
   EXPECT_EQ(files::read_symlink(folder + "/checkpoints/best.h5"),
             files::read_symlink(straight + "/checkpoints/best.h5"));
@@ -91,7 +96,7 @@ TEST_F(PendingEvaluation, killed_between_save_and_evaluation_it_is_the_unbroken_
     for (Index i = 1; i <= snapshots.evaluations; ++i) {
       SCOPED_TRACE(i);
       const std::string killed = folder / "killed" + std::to_string(i);
-      const Checkpoint newest = find_checkpoint(killed).checkpoint;
+      const Checkpoint newest = *find_checkpoint(killed).checkpoint;
       EXPECT_TRUE(newest.loop().evaluation_pending);
       EXPECT_EQ(newest.loop().step, i < snapshots.evaluations || patience > 0 ? 3 * i : 20) << "no step is lost";
       TrainingRun run(trainer_for(config, killed), killed);

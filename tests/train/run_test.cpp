@@ -12,6 +12,9 @@
 #include "handgrad/config/describe.h"
 #include "handgrad/config/parse.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/durable_write.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/read_file.h"
 #include "support/failing_files.h"
 #include "support/message.h"
 #include "support/temporary_folder.h"
@@ -32,7 +35,7 @@ using test::tiny_source;
 Trainer new_trainer(const Config& config = tiny_config()) { return {config, tiny_source(config)}; }
 
 Trainer resumed_trainer(const std::string& folder, const Config& config = tiny_config()) {
-  return Trainer::resume(find_checkpoint(folder).checkpoint, config, tiny_source(config));
+  return Trainer::resume(*find_checkpoint(folder).checkpoint, config, tiny_source(config));
 }
 
 void finish(TrainingRun& run) {
@@ -57,7 +60,7 @@ std::string metrics_of(const std::string& folder) {
 }
 
 std::vector<std::string> checkpoints_in(const std::string& folder) {
-  return list_folder(posix_files(), folder + "/checkpoints");
+  return handgrad::files::list_folder(posix_files(), folder + "/checkpoints");
 }
 
 using Names = std::vector<std::string>;
@@ -161,7 +164,7 @@ TEST_F(RunTest, links_are_made_good_when_it_goes_on) {
     best = run.trainer().loop().best_step, step = run.trainer().loop().step;
   }
   const std::string links = folder / "run/checkpoints/";
-  replace_link(posix_files(), "step-00000001.h5", links + "latest.h5");
+  handgrad::files::replace_link(posix_files(), "step-00000001.h5", links + "latest.h5");
   files::remove(links + "best.h5");
   const TrainingRun run(resumed_trainer(folder / "run", config), folder / "run");
   EXPECT_EQ(files::read_symlink(links + "latest.h5"), checkpoint_name(step));
@@ -180,7 +183,7 @@ TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   files::resize_file(checkpoint_path(folder / "run", 4), 1000);
   files::create_directory(checkpoint_path(folder / "run", 7));
   const FoundCheckpoint found = find_checkpoint(folder / "run");
-  EXPECT_EQ(found.checkpoint.loop().step, 3);
+  EXPECT_EQ(found.checkpoint->loop().step, 3);
   EXPECT_EQ(found.passed_over.size(), 2u);
   Config longer = config;
   longer.checkpoint.every = 100, longer.checkpoint.keep = 1;
@@ -220,7 +223,8 @@ TEST_F(RunTest, is_the_same_run_after_any_stop) {
     EXPECT_EQ(metrics_of(path), metrics_of(folder / "straight")) << "stopped at " << stop;
     EXPECT_EQ(test::state_of(run.trainer()), test::state_of(straight.trainer()));
     EXPECT_EQ(checkpoints_in(path).size(), checkpoints_in(folder / "straight").size());
-    EXPECT_EQ(read_file(path + "/checkpoints/latest.h5"), read_file(folder / "straight/checkpoints/latest.h5"));
+    EXPECT_EQ(handgrad::files::read_file(path + "/checkpoints/latest.h5"),
+              handgrad::files::read_file(folder / "straight/checkpoints/latest.h5"));
   }
 }
 
@@ -308,7 +312,7 @@ TEST_F(RunTest, clearing_leaves_what_is_not_the_runs) {
   }
   std::ofstream(folder / "run/notes.txt") << "mine";
   clear_run_folder(posix_files(), folder / "run");
-  EXPECT_EQ(list_folder(posix_files(), folder / "run"), (Names{"checkpoints", "lock", "notes.txt"}));
+  EXPECT_EQ(handgrad::files::list_folder(posix_files(), folder / "run"), (Names{"checkpoints", "lock", "notes.txt"}));
   EXPECT_EQ(checkpoints_in(folder / "run"), Names{});
   EXPECT_FALSE(is_run_folder(folder / "nothing"));
   clear_run_folder(posix_files(), folder / "nothing");
@@ -332,9 +336,9 @@ TEST_F(RunTest, a_save_that_fails_loses_nothing) {
       const std::string message = message_of<DataError>([&] { run.save(); });
       const std::string failed = fs.calls[static_cast<std::size_t>(first + failing)];
       EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
-      EXPECT_NE(message.find(describe_errno(error)), std::string::npos) << failed << ": " << message;
+      EXPECT_NE(message.find(handgrad::files::describe_errno(error)), std::string::npos) << failed << ": " << message;
       const FoundCheckpoint found = find_checkpoint(folder / "run");
-      EXPECT_TRUE(found.checkpoint.loop().step == 4 || found.checkpoint.loop().step == 7) << failed;
+      EXPECT_TRUE(found.checkpoint->loop().step == 4 || found.checkpoint->loop().step == 7) << failed;
       EXPECT_EQ(found.passed_over, Names{});
       for (const std::string& name : checkpoints_in(folder / "run")) EXPECT_FALSE(name.ends_with(".tmp")) << failed;
       EXPECT_NO_THROW(Checkpoint::load(folder / "run/checkpoints/latest.h5")) << failed;
@@ -342,7 +346,7 @@ TEST_F(RunTest, a_save_that_fails_loses_nothing) {
       // Once the disk is well again, so is the run.
       armed = false;
       finish(run);
-      EXPECT_EQ(find_checkpoint(folder / "run").checkpoint.loop().step, 12);
+      EXPECT_EQ(find_checkpoint(folder / "run").checkpoint->loop().step, 12);
       if (calls == 1) {  // how many operations there are, now that nothing fails
         const TemporaryFolder other;
         FailingFiles counting;

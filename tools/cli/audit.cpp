@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "command.h"
@@ -18,14 +17,14 @@
 #include "handgrad/text/windows.h"
 #include "handgrad/train/memory.h"
 #include "handgrad/train/trainer.h"
+#include "json.h"
 #include "numbers.h"
 #include "terminal.h"
 
 namespace handgrad::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
+// The model and the batch to prove it on.
 struct Material {
   ModelConfig model;
   std::vector<TokenId> tokens, targets;
@@ -34,7 +33,7 @@ struct Material {
 
 constexpr Index random_vocabulary = 64;
 
-// Two sequences: the first windows of the training text, or random tokens.
+// The first windows of the training text, or random tokens.
 Material material_of(const Config& config, bool random, Index sequences, Index length) {
   Material m;
   m.length = std::min(length, config.model.context);
@@ -53,7 +52,7 @@ Material material_of(const Config& config, bool random, Index sequences, Index l
     return m;
   }
   if (config.data.files.empty()) {
-    throw ConfigError("data.files: the config names no text to take tokens from; --random draws them instead");
+    throw ConfigError("data.files: the config names no text; --random draws random tokens instead");
   }
   const DataSource source = DataSource::load(config);
   m.model = complete_config(config, source.tokenizer().name(), source.tokenizer().vocab_size()).model;
@@ -79,7 +78,7 @@ class ProgressLine {
   std::chrono::steady_clock::time_point shown_{};
 };
 
-// A row without a limit is there for comparison.
+// A row without a limit is for comparison only.
 bool is_check(const AuditRow& row) { return !std::isinf(row.limit); }
 
 void print_table(const AuditReport& report) {
@@ -110,70 +109,86 @@ Json json_of(const AuditReport& report, double seconds) {
   return {{"passed", report.passed()}, {"seconds", std::round(seconds * 10) / 10}, {"rows", rows}};
 }
 
-}  // namespace
-
-int run_audit(const Arguments& arguments) {
-  cxxopts::Options options = make_options(
-      "audit",
-      "Proves the gradients of the very model that a config trains: exit code 0 if they hold, 1 if not. Takes some 20 "
-      "seconds for a million parameters; the time grows with layers, entries and tokens: --entries 4 --tokens 16 is "
-      "quick.",
-      "CONFIG|RUN");
-  options.add_options()("entries", "Entries of each parameter tensor, or all",
-                        cxxopts::value<std::string>()->default_value("16"),
-                        "N|all")("random", "Random tokens instead of the config's text")(
-      "tokens", "Tokens of a sequence, at most", cxxopts::value<std::string>()->default_value("64"), "N")(
-      "sequences", "Sequences", cxxopts::value<std::string>()->default_value("2"), "N")(
-      "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
-      "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
-      "config", "", cxxopts::value<std::string>());
-  options.parse_positional({"config"});
-  const Parsed parsed = parse(options, "audit", arguments);
-  if (parsed.help) return done;
-  check_json(parsed.values);
-  const std::string path =
-      config_path(required_argument(parsed.values, "config", "audit: a CONFIG is needed; see handgrad audit --help"));
-  std::vector<std::string> overrides;
-  if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
+// What the command line asks for.
+struct Request {
+  std::string path;
+  Config config;
+  Index length = 0, sequences = 0;
+  bool random = false;
   AuditOptions audit;
-  const std::string entries = parsed.values["entries"].as<std::string>();
-  audit.entries = entries == "all" ? 0 : read_integer("--entries (a number, or all)", entries, 1, 999'999'999);
-  const Index length = read_integer("--tokens", parsed.values["tokens"].as<std::string>(), 1, 65536);
-  const Index sequences = read_integer("--sequences", parsed.values["sequences"].as<std::string>(), 1, 1024);
-  const ParsedConfig config = load_config(path, overrides);
-  validate(config.config, path);
-  const ThreadScope scope(wanted_threads(parsed.values));
-  const bool quiet = parsed.values.count("quiet") > 0,
-             json_only = parsed.values.count("json") > 0 && parsed.values["json"].as<std::string>().empty();
-  const auto start = std::chrono::steady_clock::now();
-  const Material m = material_of(config.config, parsed.values.count("random") > 0, sequences, length);
-  const Index memory = estimate_audit_memory(m.model);
-  require_memory(memory, "smaller model.d_model, model.n_layers or model.vocab_size");
-  audit.seed = static_cast<std::uint64_t>(config.config.train.seed);
-  if (!quiet && !json_only) {
-    const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
-    fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", path, counted(sequences, "sequence"),
-               m.length, parsed.values.count("random") > 0 ? "random" : "training", m.length == 1 ? "" : "s", part,
-               m.model.vocab_size, megabytes(memory));
-    std::fflush(stdout);
-  }
+};
+
+Request read_request(const Values& values) {
+  Request request;
+  request.path = config_path(values.required("config", "audit: a CONFIG is needed; see handgrad audit --help"));
+  const std::string entries = values.text("entries");
+  const bool all = entries == "all";
+  request.audit.entries = all ? 0 : read_integer("--entries (a number, or all)", entries, 1, 999'999'999);
+  request.length = read_integer("--tokens", values.text("tokens"), 1, 65536);
+  request.sequences = read_integer("--sequences", values.text("sequences"), 1, 1024);
+  request.config = load_config(request.path, values.list("set")).config;
+  validate(request.config, request.path);
+  request.random = values.given("random");
+  request.audit.seed = static_cast<std::uint64_t>(request.config.train.seed);
+  return request;
+}
+
+void print_material(const Request& request, const Material& m, Index memory) {
+  const std::string part = m.length < m.model.context ? fmt::format(" (of a context of {})", m.model.context) : "";
+  fmt::print("{}: {} of {} {} token{}{}, vocabulary {}, about {} of memory\n", request.path,
+             counted(request.sequences, "sequence"), m.length, request.random ? "random" : "training",
+             m.length == 1 ? "" : "s", part, m.model.vocab_size, megabytes(memory));
+  std::fflush(stdout);
+}
+
+AuditReport prove(const Material& m, Request request, bool quiet) {
   AuditReport report;
   {
     ProgressLine line(quiet);
-    audit.progress = [&](const std::string& what, double share) { line.show(what, share); };
-    report = audit_model(m.model, m.tokens, m.targets, sequences, audit);
+    request.audit.progress = [&](const std::string& what, double share) { line.show(what, share); };
+    report = audit_model(m.model, m.tokens, m.targets, request.sequences, request.audit);
   }
   const AuditReport stability = audit_stability();
   report.rows.insert(report.rows.end(), stability.rows.begin(), stability.rows.end());
+  return report;
+}
+
+void print_verdict(const AuditReport& report, double seconds) {
+  const auto count = [&](auto is) { return std::count_if(report.rows.begin(), report.rows.end(), is); };
+  fmt::print("\n{}: {} of {} checks hold, in {:.0f} s\n", report.passed() ? "proven" : "NOT PROVEN",
+             count([](const AuditRow& r) { return is_check(r) && r.passed(); }), count(is_check), seconds);
+}
+
+}  // namespace
+
+int run_audit(const Arguments& arguments) {
+  Options options(
+      "audit",
+      "Proves the gradients of the model that a config trains: exit code 0 if all checks hold, 1 if not. It "
+      "takes some 20 seconds for a million parameters; the time grows with layers, entries and tokens. "
+      "--entries 4 --tokens 16 is quick.",
+      "CONFIG|RUN");
+  options.value("entries", "N|all", "Entries of each parameter tensor, or all", "16");
+  options.flag("random", "Random tokens instead of the config's text");
+  options.value("tokens", "N", "Tokens of a sequence, at most", "64");
+  options.value("sequences", "N", "Sequences", "2");
+  options.set().json().positional({"config"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  check_json(values);
+  const Request request = read_request(values);
+  const ThreadScope scope(wanted_threads(values));
+  const auto start = std::chrono::steady_clock::now();
+  const Material material = material_of(request.config, request.random, request.sequences, request.length);
+  const Index memory = estimate_audit_memory(material.model);
+  require_memory(memory, "smaller model.d_model, model.n_layers or model.vocab_size");
+  const bool prints_table = !values.quiet() && !prints_json(values);
+  if (prints_table) print_material(request, material, memory);
+  const AuditReport report = prove(material, request, values.quiet());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!json_only) {
-    if (!quiet) print_table(report);
-    const auto count = [&](auto is) { return std::count_if(report.rows.begin(), report.rows.end(), is); };
-    fmt::print("\n{}: {} of {} checks hold, in {:.0f} s\n", report.passed() ? "proven" : "NOT PROVEN",
-               count([](const AuditRow& r) { return is_check(r) && r.passed(); }), count(is_check), seconds);
-  }
-  if (parsed.values.count("json") > 0)
-    write_json(parsed.values, json_of(report, seconds).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (prints_table) print_table(report);
+  if (!prints_json(values)) print_verdict(report, seconds);
+  write_json(values, json_of(report, seconds));
   return report.passed() ? done : check_failed;
 }
 

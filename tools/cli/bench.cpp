@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <cmath>
 
 #include "command.h"
 #include "config_path.h"
@@ -13,6 +13,7 @@
 #include "handgrad/core/tensor.h"
 #include "handgrad/train/memory.h"
 #include "handgrad/train/update.h"
+#include "json.h"
 #include "numbers.h"
 
 namespace handgrad::cli {
@@ -30,7 +31,7 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
 }
 
-// Rows, columns and inner dimension of the products whose best rate is the peak that a step is measured against.
+// Rows, columns and inner dimension of matrix products. The best rate among them is the peak for comparison.
 constexpr Index peak_shapes[][3] = {{2048, 384, 768}, {2048, 1536, 384}, {1024, 1024, 1024}, {512, 3072, 768}};
 
 double gemm_peak_gflops() {
@@ -49,7 +50,7 @@ double gemm_peak_gflops() {
   return best;
 }
 
-// Training steps on random tokens, of the model and with the optimiser of the config.
+// Training steps on random tokens, with the model and the optimiser of the config.
 class Stepper {
  public:
   explicit Stepper(const Config& config)
@@ -60,7 +61,7 @@ class Stepper {
     model_.initialise(static_cast<std::uint64_t>(config.train.seed));
   }
 
-  // Returns the time of one step in milliseconds, without the time for drawing its tokens.
+  // Returns the time of one step in milliseconds, without the time to draw its tokens.
   double step() {
     std::vector<std::vector<TokenId>> inputs, targets;
     for (Index a = 0; a < config_.train.accumulation; ++a) {
@@ -93,8 +94,8 @@ class Stepper {
   std::uint64_t drawn_ = 0;
 };
 
-// Floating-point operations of a step: 6 for every product element and token, and attention's own, all scores counted
-// as if half of them were hidden: 6 L B H D T (T + 1).
+// Floating-point operations of a step: 6 per product element and token, and 6 L B H D T (T + 1) for attention, since
+// half of the scores are masked.
 double step_flops(const Config& config, Index product_elements) {
   const ModelConfig& m = config.model;
   const double tokens = static_cast<double>(config.train.batch_size * config.train.accumulation * m.context);
@@ -102,7 +103,7 @@ double step_flops(const Config& config, Index product_elements) {
          6.0 * static_cast<double>(m.n_layers * m.d_model) * tokens * static_cast<double>(m.context + 1);
 }
 
-nlohmann::ordered_json measure(const Config& config, Index steps, int threads) {
+Json measure(const Config& config, Index steps, int threads) {
   constexpr Index warm_up = 2;
   Stepper stepper(config);
   std::vector<double> times;
@@ -127,51 +128,49 @@ nlohmann::ordered_json measure(const Config& config, Index steps, int threads) {
           {"steps", steps}};
 }
 
+void print_result(const Json& result, int threads) {
+  fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
+             result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),
+             result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
+             result["tokens_per_s"].get<double>());
+  fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());
+  for (const auto& [rows, cols, inner] : peak_shapes) fmt::print(" {}x{}x{}", rows, cols, inner);
+  fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),
+             result["peak_rss_mb"].get<double>());
+}
+
+Config read_config(const Values& values) {
+  const std::string path =
+      config_path(values.required("config", "bench: a CONFIG is needed; see handgrad bench --help"));
+  const Config config = load_config(path, values.list("set")).config;
+  validate(config, path);
+  if (config.model.vocab_size != 0) return resolve(config);
+  throw ConfigError(
+      fmt::format("{}: model.vocab_size: bench has no tokenizer, so it must be given, for example --set "
+                  "model.vocab_size=256",
+                  path));
+}
+
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
-  cxxopts::Options options = make_options("bench",
-                                          "Times training steps (zeroing, forward, backward, norm, optimiser) on "
-                                          "random tokens; the first two are left out.",
-                                          "CONFIG|RUN");
-  options.add_options()("steps", "Steps, 3 or more: the two left out are included",
-                        cxxopts::value<std::string>()->default_value("20"), "N")(
-      "set", "Set a key of the config; may be repeated", cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
-      "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
-      "config", "", cxxopts::value<std::string>());
-  options.parse_positional({"config"});
-  const Parsed parsed = parse(options, "bench", arguments);
-  if (parsed.help) return done;
-  check_json(parsed.values);
-  const std::string path =
-      config_path(required_argument(parsed.values, "config", "bench: a CONFIG is needed; see handgrad bench --help"));
-  const Index steps = read_integer("--steps", parsed.values["steps"].as<std::string>(), 3, 1'000'000);
-  std::vector<std::string> overrides;
-  if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
-  ParsedConfig config = load_config(path, overrides);
-  validate(config.config, path);
-  if (config.config.model.vocab_size == 0) {
-    throw ConfigError(fmt::format(
-        "{}: model.vocab_size: bench has no tokenizer, so it must be given, for example --set model.vocab_size=256",
-        path));
-  }
-  const int threads = wanted_threads(parsed.values);
+  Options options("bench",
+                  "Times training steps (zeroing, forward, backward, norm, optimiser) on random tokens. The first two "
+                  "steps are not counted.",
+                  "CONFIG|RUN");
+  options.value("steps", "N", "Steps, 3 or more, including the two that are not counted", "20");
+  options.set().json().positional({"config"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  check_json(values);
+  const Index steps = read_integer("--steps", values.text("steps"), 3, 1'000'000);
+  const Config config = read_config(values);
+  const int threads = wanted_threads(values);
   const ThreadScope scope(threads);
-  const Config resolved = resolve(config.config);
-  check_memory(estimate_memory(resolved, 0, 0), resolved);
-  const auto result = measure(resolved, steps, threads);
-  if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
-    fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
-               result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),
-               result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
-               result["tokens_per_s"].get<double>());
-    fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());
-    for (const auto& [rows, cols, inner] : peak_shapes) fmt::print(" {}x{}x{}", rows, cols, inner);
-    fmt::print(") {:.1f}; peak memory {:.0f} MB\n", result["gemm_peak_gflops"].get<double>(),
-               result["peak_rss_mb"].get<double>());
-  }
-  if (parsed.values.count("json") > 0)
-    write_json(parsed.values, result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  check_memory(estimate_memory(config, 0, 0), config);
+  const Json result = measure(config, steps, threads);
+  if (!prints_json(values)) print_result(result, threads);
+  write_json(values, result);
   return done;
 }
 

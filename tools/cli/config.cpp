@@ -12,12 +12,12 @@
 namespace handgrad::cli {
 namespace {
 
-// What a run of the config amounts to, as TOML comments. The vocabulary is the config's or its text's.
+// The size of a run of the config, as TOML comments. The vocabulary is that of the config or of its text.
 std::string facts(const Config& config) {
   const TrainConfig& t = config.train;
   const Index tokens = t.batch_size * t.accumulation * config.model.context;
   std::string text =
-      fmt::format("# {} a step ({} x {} sequences of {}), {} in {}\n", counted(tokens, "token"), t.batch_size,
+      fmt::format("# {} per step ({} x {} sequences of {}), {} in {}\n", counted(tokens, "token"), t.batch_size,
                   t.accumulation, config.model.context, counted(tokens * t.steps, "token"), counted(t.steps, "step"));
   Config resolved = resolve(config);
   if (resolved.model.vocab_size == 0 && config.tokenizer.kind == TokenizerKind::byte) resolved.model.vocab_size = 256;
@@ -33,15 +33,15 @@ std::string facts(const Config& config) {
     return text + fmt::format("# {} parameters, about {} of memory to train{}\n",
                               CausalLm<float>::count_parameters(resolved.model),
                               megabytes(estimate_memory(resolved, text_bytes, text_tokens).peak()),
-                              text_tokens == 0 ? ", the text not counted" : "");
+                              text_tokens == 0 ? ", without the text" : "");
   } catch (const Error& error) {
     return text + fmt::format("# parameters and memory are not known: {}\n", escaped(error.what()));
   }
 }
 
-int explain(const cxxopts::ParseResult& values) {
-  const std::string only = values.count("file") > 0 ? values["file"].as<std::string>() : "";
-  const bool markdown = values.count("markdown") > 0;
+int explain(const Values& values) {
+  const std::string only = values.text("file");
+  const bool markdown = values.given("markdown");
   if (markdown && !only.empty()) {
     throw UsageError(fmt::format("config explain --markdown: unexpected argument {}", quoted_excerpt(only)));
   }
@@ -61,28 +61,23 @@ int check(const std::string& path, const std::vector<std::string>& overrides) {
 }  // namespace
 
 int run_config(const Arguments& arguments) {
-  cxxopts::Options options = make_options(
-      "config",
-      "Explains the keys of a config, or checks a file: all that is wrong with it, or every key and what a run takes.",
-      "explain [KEY | TABLE | WORD] | check FILE|RUN");
-  options.add_options()("markdown", "explain: as Markdown")("set", "check: set a key; may be repeated",
-                                                            cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
-      "what", "", cxxopts::value<std::string>())("file", "", cxxopts::value<std::string>());
-  options.parse_positional({"what", "file"});
-  const Parsed parsed = parse(options, "config", arguments);
-  if (parsed.help) return done;
-  const std::string what =
-      required_argument(parsed.values, "what", "config: explain, or check FILE; see handgrad config --help");
-  if (what == "explain") return explain(parsed.values);
+  Options options("config",
+                  "Explains the keys of a config, or checks a config file: it prints every error, or all resolved keys "
+                  "and the size of a run.",
+                  "explain [KEY | TABLE | WORD] | check FILE|RUN");
+  options.flag("markdown", "explain: as Markdown");
+  options.list("set", "KEY=VALUE", "check: set a key; may be repeated");
+  options.positional({"what", "file"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  const std::string what = values.required("what", "config: explain, or check FILE; see handgrad config --help");
+  if (what == "explain") return explain(values);
   if (what != "check") {
-    const std::string nearest = nearest_name(what, {"explain", "check"});
+    const std::string nearest = config::nearest_name(what, {"explain", "check"});
     throw UsageError(fmt::format("config: explain, or check FILE; got {}{}", quoted_excerpt(what),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
-  const std::string file = required_argument(parsed.values, "file", "config check: a FILE is needed");
-  std::vector<std::string> overrides;
-  if (parsed.values.count("set") > 0) overrides = parsed.values["set"].as<std::vector<std::string>>();
-  return check(config_path(file), overrides);
+  return check(config_path(values.required("file", "config check: a FILE is needed")), values.list("set"));
 }
 
 }  // namespace handgrad::cli

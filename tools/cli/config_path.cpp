@@ -12,17 +12,17 @@
 namespace handgrad::cli {
 
 std::string config_path(const std::string& path) {
-  namespace files = std::filesystem;
+  namespace stdfs = std::filesystem;
   std::error_code error;
-  if (!files::is_directory(path, error)) return path;
+  if (!stdfs::is_directory(path, error)) return path;
   const std::string inside = path + (path.ends_with('/') ? "" : "/") + "config.toml";
-  if (files::is_regular_file(inside, error)) return inside;
+  if (stdfs::is_regular_file(inside, error)) return inside;
   std::vector<std::string> configs;
-  for (const auto& entry : files::directory_iterator(path, error)) {
+  for (const auto& entry : stdfs::directory_iterator(path, error)) {
     if (entry.path().extension() == ".toml") configs.push_back(escaped(entry.path().filename().string()));
   }
   std::sort(configs.begin(), configs.end());
-  throw UsageError(fmt::format("{}: is a folder without a config.toml; name a config file{}", escaped(path),
+  throw UsageError(fmt::format("{}: is a directory without config.toml; name a config file{}", escaped(path),
                                configs.empty() ? "" : fmt::format(", one of {}", fmt::join(configs, ", "))));
 }
 

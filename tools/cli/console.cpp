@@ -21,7 +21,7 @@ void remember(bool written) {
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is taken, which is this one.
+    // open() returns the lowest free number, which is this one.
     if (::open("/dev/null", O_RDWR) < 0) ::memfd_create("standard stream", 0);
   }
 }

@@ -14,13 +14,13 @@ constexpr std::size_t excerpt_bytes = 60;
 
 bool is_control(std::uint32_t c) { return c < 0x20u || (c >= 0x7Fu && c <= 0x9Fu); }
 
-// Line and paragraph separators, embeddings, overrides and isolates of direction.
+// Line and paragraph separators; embeddings, overrides and isolates of text direction.
 bool changes_the_line(std::uint32_t c) {
   return c == 0x061Cu || c == 0x200Eu || c == 0x200Fu || (c >= 0x2028u && c <= 0x202Eu) ||
          (c >= 0x2066u && c <= 0x2069u);
 }
 
-void append(std::string& result, const Utf8Character& c, std::string_view bytes, Layout layout) {
+void append(std::string& result, const files::Utf8Character& c, std::string_view bytes, Layout layout) {
   const bool layout_kept = layout == Layout::lines && (c.code_point == '\n' || c.code_point == '\t');
   if (layout_kept || (!is_control(c.code_point) && !changes_the_line(c.code_point))) {
     result += bytes;
@@ -41,7 +41,7 @@ std::string escaped(std::string_view text, Layout layout) {
   std::string result;
   for (std::size_t offset = 0; offset < text.size();) {
     try {
-      const Utf8Character c = utf8_character(text, offset);
+      const files::Utf8Character c = files::utf8_character(text, offset);
       append(result, c, text.substr(offset, c.size_bytes), layout);
       offset += c.size_bytes;
     } catch (const DataError&) {  // no character begins here

@@ -5,31 +5,34 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
 #include "command.h"
 #include "handgrad/checkpoint/run_folder.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/read_file.h"
 #include "handgrad/text/corpus.h"
 #include "handgrad/text/unknown_characters.h"
 #include "handgrad/train/data_source.h"
 #include "handgrad/train/evaluate.h"
 #include "handgrad/train/memory.h"
+#include "json.h"
 
 namespace handgrad::cli {
 namespace {
 
-// "-" is standard input; a pipe or a device is read to its end, which training could not do again at a resume.
+// Reads standard input ("-"), a pipe or a device to its end. Training refuses these: a resumed run could not read them
+// again.
 void append_stream(Corpus& corpus, const std::string& path) {
   const bool standard = path == "-";
-  if (standard && isatty(STDIN_FILENO) == 1)
-    note("note: the text is read from the terminal; Ctrl-D on a new line ends it");
-  const std::string text = standard ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
+  if (standard && isatty(STDIN_FILENO) == 1) {
+    note("note: reading the text from the terminal; Ctrl-D on a new line ends it");
+  }
+  const std::string text =
+      standard ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : files::read_file(path);
   if (text.empty()) throw DataError(fmt::format("empty file: {}", standard ? "standard input" : path));
   corpus.text += text;
-  corpus.files.push_back({standard ? "standard input" : path, static_cast<Index>(text.size())});
+  corpus.files.push_back({standard ? "standard input" : path, std::ssize(text)});
 }
 
 Corpus read_texts(const std::vector<std::string>& paths) {
@@ -48,73 +51,68 @@ Corpus read_texts(const std::vector<std::string>& paths) {
   return all;
 }
 
-// Tokens to evaluate on, not copied out of what holds them.
+// The tokens to evaluate on, and their owner.
 struct Material {
-  std::optional<DataSource> source;  // its validation part, or else:
+  std::optional<DataSource> source;  // its validation part is evaluated; if empty:
   std::vector<TokenId> given;
 
   std::span<const TokenId> tokens() const { return source ? source->validation() : std::span(given); }
 };
 
-// The whole of the given files, or else the validation part of what the model was trained on.
+// All of the given files, or else the validation part of the training text.
 Material material_of(const Checkpoint& checkpoint, const std::vector<std::string>& paths) {
   Material material;
   if (!paths.empty()) {
     check_memory_for_text(size_of_texts(paths));
     const Corpus corpus = read_texts(paths);
-    if (checkpoint.tokenizer()->name() == "char") check_utf8(corpus);  // names the file, too
+    if (checkpoint.tokenizer()->name() == "char") check_utf8(corpus);  // its error names the file
     material.given = encode_corpus(*checkpoint.tokenizer(), corpus, "--data");
     return material;
   }
   material.source = DataSource::load(checkpoint.config(), checkpoint.tokenizer());
   if (material.source->fingerprint() != checkpoint.data_fingerprint()) {
-    note("note: the text is no longer the one that the model was trained on");
+    note("note: the text has changed since the model was trained");
   }
   return material;
+}
+
+void print_result(const Checkpoint& checkpoint, const Evaluation& result) {
+  fmt::print("{}: step {}, {}: loss {:.4f} nats per token, perplexity {:.3f}, {:.4f} bits per byte\n",
+             checkpoint.path(), checkpoint.loop().step, counted(result.tokens, "token"), result.loss,
+             result.perplexity(), result.bits_per_byte);
+}
+
+Json json_of(const Checkpoint& checkpoint, const Evaluation& result) {
+  return {{"checkpoint", checkpoint.path()},   {"step", checkpoint.loop().step},
+          {"tokens", result.tokens},           {"loss", result.loss},
+          {"perplexity", result.perplexity()}, {"bits_per_byte", result.bits_per_byte}};
 }
 
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
-  cxxopts::Options options = make_options(
-      "eval", "Loss, perplexity and bits per byte over a whole text, by default the validation part.", "CHECKPOINT");
-  options.add_options()("data",
-                        "A text file or folder, a pipe, or - for standard input; may be repeated: the texts are joined",
-                        cxxopts::value<std::vector<std::string>>(), "FILE")(
-      "json", "Print one JSON object, or write it to FILE", cxxopts::value<std::string>()->implicit_value(""), "FILE")(
-      "checkpoint", "", cxxopts::value<std::string>());
-  options.parse_positional({"checkpoint"});
-  const Parsed parsed = parse(options, "eval", arguments);
-  if (parsed.help) return done;
-  check_json(parsed.values);
-  const std::string path =
-      required_argument(parsed.values, "checkpoint", "eval: a CHECKPOINT is needed; see handgrad eval --help");
-  const ThreadScope scope(wanted_threads(parsed.values));
+  Options options("eval", "Loss, perplexity and bits per byte of a whole text, by default the validation part.",
+                  "CHECKPOINT");
+  options.list("data", "FILE",
+               "A text file or folder, a pipe, or - for standard input; may be repeated: the texts are joined");
+  options.json().positional({"checkpoint"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  check_json(values);
+  const std::string path = values.required("checkpoint", "eval: a CHECKPOINT is needed; see handgrad eval --help");
+  const ThreadScope scope(wanted_threads(values));
   const FoundCheckpoint found = find_checkpoint(path);
-  for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
-  std::vector<std::string> paths;
-  if (parsed.values.count("data") > 0) paths = parsed.values["data"].as<std::vector<std::string>>();
-  const Material material = material_of(found.checkpoint, paths);
-  const CausalLm<float> model = found.checkpoint.model<float>();
+  const Checkpoint& checkpoint = *found.checkpoint;
+  note_passed_over(found.passed_over);
+  const Material material = material_of(checkpoint, values.list("data"));
+  const CausalLm<float> model = checkpoint.model<float>();
   const Evaluation result =
-      evaluate_all(model, *found.checkpoint.tokenizer(), material.tokens(), found.checkpoint.config().train.batch_size);
-  if (parsed.values.count("json") == 0 || !parsed.values["json"].as<std::string>().empty()) {
-    fmt::print("{}: step {}, {}: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits per byte\n",
-               found.checkpoint.path(), found.checkpoint.loop().step, counted(result.tokens, "token"), result.loss,
-               result.perplexity(), result.bits_per_byte);
-  }
-  if (parsed.values.count("json") > 0) {
-    const nlohmann::ordered_json json = {{"checkpoint", found.checkpoint.path()},
-                                         {"step", found.checkpoint.loop().step},
-                                         {"tokens", result.tokens},
-                                         {"loss", result.loss},
-                                         {"perplexity", result.perplexity()},
-                                         {"bits_per_byte", result.bits_per_byte}};
-    write_json(parsed.values, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
+      evaluate_all(model, *checkpoint.tokenizer(), material.tokens(), checkpoint.config().train.batch_size);
+  if (!prints_json(values)) print_result(checkpoint, result);
+  write_json(values, json_of(checkpoint, result));
   if (!std::isfinite(result.loss)) {
-    throw NonFiniteError(fmt::format("{}: the loss over {} is {}", found.checkpoint.path(),
-                                     counted(result.tokens, "token"), std::isnan(result.loss) ? "nan" : "inf"));
+    throw NonFiniteError(fmt::format("{}: the loss over {} is {}", checkpoint.path(), counted(result.tokens, "token"),
+                                     std::isnan(result.loss) ? "nan" : "inf"));
   }
   return done;
 }

@@ -51,7 +51,7 @@ std::string summary_of(const Container& container, const DatasetEntry& entry) {
 void print_datasets(const Container& container, bool states) {
   for (const DatasetEntry& entry : container.datasets()) {
     if (entry.path.starts_with("/optimizer/") && !states) continue;
-    fmt::print("  {:<48} {:<8} ({})  {}\n", entry.path, element_name(entry.type), fmt::join(entry.shape, ", "),
+    fmt::print("  {:<48} {:<8} ({})  {}\n", entry.path, io::element_name(entry.type), fmt::join(entry.shape, ", "),
                summary_of(container, entry));
   }
 }
@@ -66,28 +66,29 @@ void print_attributes(const Container& container) {
 Index parameters_in(const Container& container) {
   Index count = 0;
   for (const DatasetEntry& entry : container.datasets()) {
-    if (entry.path.starts_with("/model/")) count += static_cast<Index>(entry.bytes / element_bytes(entry.type));
+    if (entry.path.starts_with("/model/")) count += static_cast<Index>(entry.bytes / io::element_bytes(entry.type));
   }
   return count;
 }
 
-// Any container of ours, or the newest checkpoint of a run.
+// A container, or the newest checkpoint of a run folder.
 Container load(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return Container::load(path);
   const FoundCheckpoint found = find_checkpoint(path);
-  for (const std::string& passed : found.passed_over) note("note: passed over " + passed);
-  return found.checkpoint.container();
+  note_passed_over(found.passed_over);
+  return found.checkpoint->container();
 }
 
 int verify(const std::string& path) {
   try {
     const FoundCheckpoint found = find_checkpoint(path);
-    for (const std::string& passed : found.passed_over) fmt::print("{}\n", passed);
-    const CausalLm<float> model = found.checkpoint.model<float>();
-    const auto optimizer = make_optimizer(found.checkpoint.config(), model.store());
-    found.checkpoint.restore(model.store(), *optimizer);
+    const Checkpoint& checkpoint = *found.checkpoint;
+    for (const std::string& reason : found.passed_over) fmt::print("{}\n", reason);
+    const CausalLm<float> model = checkpoint.model<float>();
+    const auto optimizer = make_optimizer(checkpoint.config(), model.store());
+    checkpoint.restore(model.store(), *optimizer);
     fmt::print("{}: sound: seal, config, tokenizer, {} parameters and the optimizer's state, all finite\n",
-               found.checkpoint.path(), model.store().scalar_count());
+               checkpoint.path(), model.store().scalar_count());
     return found.passed_over.empty() ? done : check_failed;
   } catch (const CheckpointError& error) {
     fmt::print("{}\n", error.what());
@@ -98,19 +99,17 @@ int verify(const std::string& path) {
 }  // namespace
 
 int run_inspect(const Arguments& arguments) {
-  cxxopts::Options options =
-      make_options("inspect", "Shows what is in a checkpoint: config, step, tensors, seal.", "FILE");
-  options.add_options()("verify", "Only check it: exit code 0 if it is sound, 1 if not")(
-      "reseal", "Seal a file that another program has edited; no other option accepts such a file")(
-      "states", "Show the optimiser's tensors, too")("file", "", cxxopts::value<std::string>());
-  options.parse_positional({"file"});
-  const Parsed parsed = parse(options, "inspect", arguments);
-  if (parsed.help) return done;
-  const std::string path =
-      required_argument(parsed.values, "file", "inspect: a FILE is needed; see handgrad inspect --help");
-  if (parsed.values.count("verify") > 0) return verify(path);
-  if (parsed.values.count("reseal") > 0) {
-    const bool sealed = reseal(posix_files(), link_target(path));
+  Options options("inspect", "Shows the contents of a checkpoint: config, step, tensors, seal.", "FILE");
+  options.flag("verify", "Only check it: exit code 0 if it is sound, 1 if not");
+  options.flag("reseal", "Seal a file that another program has edited; every other command refuses it");
+  options.flag("states", "Also show the optimiser's tensors");
+  options.positional({"file"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  const std::string path = values.required("file", "inspect: a FILE is needed; see handgrad inspect --help");
+  if (values.given("verify")) return verify(path);
+  if (values.given("reseal")) {
+    const bool sealed = reseal(posix_files(), files::link_target(path));
     fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
     return done;
   }
@@ -118,7 +117,7 @@ int run_inspect(const Arguments& arguments) {
   fmt::print("{}: {} bytes, seal sound, {} datasets, {} parameters\n", container.name(), container.bytes().size(),
              container.datasets().size(), parameters_in(container));
   print_attributes(container);
-  print_datasets(container, parsed.values.count("states") > 0);
+  print_datasets(container, values.given("states"));
   if (container.find("/config")) fmt::print("\n{}", container.text("/config"));
   return done;
 }

@@ -14,7 +14,7 @@
 #include "console.h"
 #include "escape.h"
 #include "handgrad/config/describe.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -26,19 +26,20 @@ constexpr const char* help =
 
 usage: handgrad COMMAND [ARGUMENT]...
 
-  train CONFIG           train a model; --resume auto goes on where a run stopped
-  generate CHECKPOINT    write text with a trained model
-  eval CHECKPOINT        loss, perplexity and bits per byte over a whole text
-  audit CONFIG           prove the gradients of the very model that a config trains
-  inspect FILE           what is in a checkpoint; --verify checks it, --reseal seals an edited one
+  train CONFIG           train a model; --resume auto continues a run that stopped
+  generate CHECKPOINT    generate text with a trained model
+  eval CHECKPOINT        loss, perplexity and bits per byte of a whole text
+  audit CONFIG           prove the gradients of the model that a config trains
+  inspect FILE           show the contents of a checkpoint; --verify checks it, --reseal seals an edited one
   bench CONFIG           time training steps on random tokens
-  config explain         every key of a config, with its meaning
-  config check FILE      what a config resolves to
+  config explain         describe every key of a config
+  config check FILE      show the errors of a config, or all resolved keys
 
-handgrad COMMAND --help tells more; handgrad --version, the version. CHECKPOINT is a file, a link or a run folder.
-Exit codes: 0 done; 1 a check failed; 2 usage or config; 3 a number was not finite; 4 files and data; 5 out of memory;
-129/130/138/143 stopped by SIGHUP/SIGINT/SIGUSR1/SIGTERM, a training run with a checkpoint written; 141 done, but the
-reader of standard output had gone.
+handgrad COMMAND --help describes a command; handgrad --version prints the version. CHECKPOINT is a file, a link or a
+run folder.
+Exit codes: 0 done; 1 a check failed; 2 usage or config; 3 a number is not finite; 4 files and data; 5 out of memory;
+129/130/138/143 stopped by SIGHUP/SIGINT/SIGUSR1/SIGTERM, a training run after it has saved a checkpoint; 141 done, but
+the reader of standard output has closed it.
 )";
 
 struct Command {
@@ -67,7 +68,7 @@ int dispatch(const Arguments& arguments) {
   if (found == std::end(commands)) {
     std::vector<std::string> names;
     for (const Command& c : commands) names.emplace_back(c.name);
-    const std::string nearest = nearest_name(arguments[0], names);
+    const std::string nearest = config::nearest_name(arguments[0], names);
     throw UsageError(fmt::format("there is no command {}{}; see handgrad --help", quoted_excerpt(arguments[0]),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
@@ -75,15 +76,15 @@ int dispatch(const Arguments& arguments) {
 }
 
 int fail(const std::string& message, int code) {
-  // A file's name, which a message repeats, may hold anything.
+  // A message may contain a file name, and a file name may contain control characters.
   say_error(fmt::format("{}error: {}\n", erase_line(STDERR_FILENO), escaped(message)));
   return code;
 }
 
-// Standard output that fails is an error of its own, but for a reader that has gone: that is how `| head` ends.
+// Failed standard output is an error, except if the reader has closed the pipe (`| head`).
 int output_failed(int error) {
   if (error == EPIPE) return reader_gone;
-  return fail(fmt::format("cannot write to standard output: {}", describe_errno(error)), files_and_data);
+  return fail(fmt::format("cannot write to standard output: {}", files::describe_errno(error)), files_and_data);
 }
 
 int run(const Arguments& arguments) {
@@ -105,33 +106,35 @@ int run(const Arguments& arguments) {
     return output_failed(error.code().value());
   } catch (const std::bad_alloc&) {
     return fail("memory: an allocation failed", out_of_memory);
-  } catch (const std::exception& error) {  // of a library that we use
+  } catch (const std::exception& error) {  // thrown by another library
     return fail(error.what(), usage);
   }
 }
 
-// libgomp complains of a malformed number each time that it is loaded.
+// libgomp prints a warning about a malformed number every time it is loaded.
 void drop_malformed_thread_count() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   if (text != nullptr && !is_thread_list(text)) unsetenv("OMP_NUM_THREADS");
 }
 
-// By default a thread of a team that waits for the others spins for many milliseconds, longer than a time slice: where
-// other programs use the cores, too, a spinning thread may then keep the very thread that it waits for from running,
-// and training becomes tens of times slower. libgomp reads how long to spin when a program is loaded, so it is loaded
-// again.
+// Why waiting threads must not spin for long: by default, a thread of an OpenMP team that waits for the others spins for
+// many milliseconds, longer than a time slice. If other programs use the cores, a spinning thread may occupy the core
+// that the awaited thread needs, and training becomes tens of times slower. libgomp reads the spin count
+// (GOMP_SPINCOUNT, OMP_WAIT_POLICY) only when a program is loaded, so this program executes itself again with a small
+// count. Programs that embed the library set OMP_WAIT_POLICY=passive instead.
 void spin_briefly(char** argv) {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name)) return;
   }
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  // Where the dynamic loader was started by hand, the path is the loader's: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1.
+  // If the program was started through the dynamic loader, the path is the loader's: ld-linux-x86-64.so.2,
+  // ld-musl-x86_64.so.1.
   if (error || self.filename().string().starts_with("ld-")) return;
   drop_malformed_thread_count();
   release_places();
   setenv("GOMP_SPINCOUNT", "2000", 1);
-  execv(self.c_str(), argv);  // returns only if it fails: then the default remains
+  execv(self.c_str(), argv);  // returns only on failure; then the default remains
 }
 
 }  // namespace
@@ -142,7 +145,7 @@ int main(int argc, char** argv) {
   if (argc > 0) spin_briefly(argv);
   open_standard_streams();
   watch_signals();
-  // A file that would grow beyond a limit, and a pipe whose reader has gone, are then errors of the write.
+  // Beyond a limit on file sizes, and on a pipe without a reader, the write then returns an error.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   return run({argv + std::min(argc, 1), argv + argc});

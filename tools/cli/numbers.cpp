@@ -13,7 +13,7 @@
 namespace handgrad::cli {
 namespace {
 
-// The whole text as a number, or nothing. from_chars knows no locale.
+// The whole text as a number, or nothing. from_chars ignores the locale.
 template <class T>
 std::optional<T> whole(std::string_view text) {
   T value{};
@@ -22,7 +22,7 @@ std::optional<T> whole(std::string_view text) {
   return value;
 }
 
-// What the user probably meant, where the text shows it.
+// A correction, if the intended number is evident.
 std::string hint(std::string_view text, bool integer) {
   std::string with_point(text);
   const std::size_t comma = with_point.find(',');

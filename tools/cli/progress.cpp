@@ -22,13 +22,13 @@ constexpr double redraw_interval_s = 0.1;
 constexpr double shortest_pause_s = 1.0, pause_factor = 20.0;
 constexpr std::size_t widest_bar = 30, narrowest_bar = 8;
 
-// Read for every drawing: the window may change its size.
+// Read for every drawing, since the size of the window may change.
 std::size_t terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-// A part of the bar. Parts of the highest rank are the first to go where there is no room.
+// A part of the bar. If there is no room, parts of higher rank are dropped first.
 struct Part {
   std::string text;
   int rank = 0;
@@ -62,7 +62,7 @@ double Progress::since_mark() {
   return std::chrono::duration<double>(now - std::exchange(mark_, now)).count();
 }
 
-// The first step also takes memory and warms up: rates are counted from its end.
+// Rates are measured from the end of the first step, which also allocates memory and warms up.
 void Progress::record(const StepReport& report) {
   const double spent = since_mark();
   if (!window_.empty() && !is_pause(spent)) active_s_ += spent;
@@ -76,7 +76,7 @@ void Progress::record(const StepReport& report) {
   has_loss_ = true;
 }
 
-// A step that takes many times as long as those before it was not at work: the program or the machine was stopped.
+// A step that takes many times as long as those before it contains a pause of the program or the machine.
 bool Progress::is_pause(double step_s) const {
   const Index steps = last_.step - window_.front().step;
   if (steps < 1 || step_s < shortest_pause_s) return false;
@@ -89,7 +89,7 @@ std::string Progress::rate_text() const {
   return fmt::format("{:.0f} tokens/s", static_cast<double>(last_.tokens - window_.front().tokens) / spent);
 }
 
-// Recent steps, and everything else as often as it has been so far.
+// The time per step is that of recent steps plus the average time between steps.
 std::string Progress::time_left() const {
   const double spent = active_s_ - window_.front().active_s;
   const Index steps = last_.step - window_.front().step;
@@ -121,14 +121,14 @@ std::string Progress::bar(std::size_t room) const {
 
 void Progress::draw() {
   if (quiet_ || !draws_ || window_.empty()) return;
-  // The last column stays free: some terminals go to the next line once it is written.
+  // The last column remains empty, since some terminals wrap when it is written.
   const std::string text = bar(terminal_width() - 1);
   say(clearing() + text);
   drawn_at_ = Clock::now();
   drawn_columns_ = text.size();
 }
 
-// A bar that was drawn in a wider window takes more than one line by now.
+// If the window has become narrower, the bar occupies several lines.
 std::string Progress::clearing() const {
   if (drawn_columns_ == 0) return "";
   const std::size_t lines_above = (drawn_columns_ - 1) / terminal_width();
@@ -167,7 +167,7 @@ void Progress::on_step(const StepReport& report) {
   record(report);
   if (report.skipped) {
     line(fmt::format("step {}  skipped: loss {:.4g}, gradient norm {:.4g}", report.step, std::abs(report.loss),
-                     std::abs(report.grad_norm)));  // the sign of a NaN means nothing; neither is below 0
+                     std::abs(report.grad_norm)));  // neither is negative; the sign of a NaN has no meaning
   } else if (!draws_ &&
              (report.step == 1 || report.step % config_.log.every == 0 || report.step == config_.train.steps)) {
     const std::string rate = rate_text();
@@ -195,7 +195,7 @@ void Progress::on_evaluation(const EvaluationReport& report) {
 void Progress::on_save(const SaveReport& report) {
   other_s_ += since_mark();
   StopRequest::note_saved(report.step);
-  // A step that is saved before its evaluation is saved again with the result: one line says both.
+  // A step that is saved before its evaluation is saved again afterwards; it is reported once.
   if (std::exchange(saved_step_, report.step) != report.step) line(fmt::format("saved step {}", report.step));
 }
 

@@ -8,9 +8,9 @@
 
 namespace handgrad::cli {
 
-/// Shows a run as it goes. On a terminal it draws a bar (step, loss, learning rate, tokens/s, time left) over itself.
-/// In a pipe, and on a terminal that cannot draw over a line (TERM unset, dumb or emacs; NO_COLOR or INSIDE_EMACS set),
-/// it prints a line per logged step, without any control character.
+/// Shows the progress of a run. On a terminal it redraws a bar (step, loss, learning rate, tokens/s, time left). In a pipe,
+/// and on a terminal that cannot overwrite a line (see terminal.h), it prints one line per logged step, without control
+/// characters.
 class Progress final : public TrainObserver {
  public:
   Progress(const Config& config, Index first_step, bool quiet);
@@ -20,16 +20,16 @@ class Progress final : public TrainObserver {
   void on_evaluating(Index done, Index total) override;
   void on_evaluation(const EvaluationReport& report) override;
   void on_save(const SaveReport& report) override;
-  /// A line of its own, above the bar.
+  /// Prints a line above the bar.
   void line(const std::string& text);
-  /// Shows in the bar what the run does besides steps ("evaluating"), until the next step or busy(""). An evaluation
-  /// that follows a step is shown without a call.
+  /// Shows an activity between steps ("writing a sample") in the bar, until the next step or busy(""). Evaluations are
+  /// shown without a call.
   void busy(const std::string& what);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // State at the end of a step: seconds spent in steps, tokens, steps.
+  // Totals at the end of a step.
   struct Sample {
     double active_s = 0.0;
     Index tokens = 0, step = 0;
@@ -49,11 +49,11 @@ class Progress final : public TrainObserver {
 
   const Config& config_;
   bool quiet_, draws_;
-  std::size_t drawn_columns_ = 0;  // 0: no bar is on the terminal
+  std::size_t drawn_columns_ = 0;  // 0: no bar is shown
   Clock::time_point mark_, drawn_at_{};
   Index first_step_, saved_step_ = -1;
-  double active_s_ = 0.0, other_s_ = 0.0;  // in steps; in evaluations, samples and saves
-  std::deque<Sample> window_;              // the latest steps, from which rates are counted
+  double active_s_ = 0.0, other_s_ = 0.0;  // time in steps; in evaluations, samples and saves
+  std::deque<Sample> window_;              // recent steps, for rates
   StepReport last_;
   double smoothed_loss_ = 0.0;
   bool has_loss_ = false;

@@ -23,7 +23,7 @@ constexpr auto deliberate = std::chrono::milliseconds(500);
 
 // Written by the waiting thread and by StopRequest, read by the thread that trains.
 struct State {
-  std::atomic<bool> in_order = false;  // a StopRequest lives
+  std::atomic<bool> in_order = false;  // a StopRequest exists
   std::atomic<bool> acknowledges = false;
   std::atomic<int> received = 0;
   std::atomic<Index> saved_step = -1;
@@ -46,7 +46,7 @@ State& state() {
   ::_exit(128 + signal);  // process 1 of a container has no default actions
 }
 
-// The thread must not wait for a reader of standard error that has stopped reading.
+// Does not block if the reader of standard error has stopped reading.
 void write_without_waiting(const std::string& text) {
   pollfd end = {STDERR_FILENO, POLLOUT, 0};
   if (::poll(&end, 1, 0) != 1 || (end.revents & POLLOUT) == 0) return;
@@ -55,21 +55,21 @@ void write_without_waiting(const std::string& text) {
 
 void acknowledge() {
   const Index saved = state().saved_step;
-  const std::string loss = saved > 0 ? fmt::format("what was learned after step {} is then lost", saved)
-                                     : std::string("nothing is saved then");
+  const std::string loss =
+      saved > 0 ? fmt::format("steps after {} would be lost", saved) : std::string("nothing is saved yet");
   write_without_waiting(
       fmt::format("{}stopping, then saving (a second Ctrl-C ends at once: {})\n", erase_line(STDERR_FILENO), loss));
 }
 
 void wait_for_signals(sigset_t watched) {
-  bool asked_by_person = false;
+  bool stop_requested = false;  // by SIGINT or SIGTERM
   Clock::time_point acknowledged;
   for (;;) {
     int signal = 0;
     if (::sigwait(&watched, &signal) != 0) continue;
     if (!state().in_order) end_at_once(signal);
     const bool person = signal == SIGINT || signal == SIGTERM;
-    if (person && asked_by_person) {
+    if (person && stop_requested) {
       if (Clock::now() - acknowledged >= deliberate) end_at_once(signal);
       continue;
     }
@@ -78,7 +78,7 @@ void wait_for_signals(sigset_t watched) {
     state().stop.request_stop();
     if (state().acknowledges && (first || person)) acknowledge();
     acknowledged = Clock::now();
-    asked_by_person = asked_by_person || person;
+    stop_requested = stop_requested || person;
   }
 }
 
@@ -93,14 +93,14 @@ void watch_signals() {
     if (action.sa_handler != SIG_IGN) sigaddset(&watched, signal);
   }
   state();
-  // The thread that waits takes no other signal; all threads made later inherit the mask of this one.
+  // The waiting thread receives no other signals. Threads created later inherit the mask of this thread.
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   bool waiting = true;
   try {
     std::thread(wait_for_signals, watched).detach();
   } catch (const std::system_error&) {
-    waiting = false;  // no thread can be made: signals keep their default actions
+    waiting = false;  // no thread could be created: signals keep their default actions
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (waiting) pthread_sigmask(SIG_BLOCK, &watched, nullptr);

@@ -2,11 +2,11 @@
 
 namespace handgrad::cli {
 
-/// Whether a descriptor is a terminal that can draw over a line: neither TERM unset, dumb or emacs, nor NO_COLOR or
-/// INSIDE_EMACS set.
+/// Is the descriptor a terminal that can overwrite a line? Not if TERM is unset, dumb or emacs, or if NO_COLOR or
+/// INSIDE_EMACS is set.
 bool draws_over_lines(int file);
 
-/// Clears the terminal's current line; empty where nothing can be drawn over.
+/// The text that clears the current line of a terminal; empty if lines cannot be overwritten.
 const char* erase_line(int descriptor);
 
 }  // namespace handgrad::cli

@@ -5,6 +5,7 @@
 #include "escape.h"
 #include "handgrad/config/split.h"
 #include "handgrad/core/gemm.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/generate/generator.h"
 #include "handgrad/train/memory.h"
 #include "handgrad/train/run.h"
@@ -23,10 +24,10 @@ void print_start(const TrainPlan& plan, const MemoryEstimate& memory, const std:
   say(fmt::format("{}, {}, seed {}, about {} of memory\n", counted(threads, "thread"), gemm_kernel_name(),
                   config.train.seed, megabytes(memory.peak())));
   for (const std::string& line : plan.source.report()) say(escaped(line) + "\n");
-  if (plan.loop().step > 0) say(fmt::format("going on after step {}\n", plan.loop().step));
+  if (plan.loop().step > 0) say(fmt::format("continuing after step {}\n", plan.loop().step));
 }
 
-// What samples begin with; an error before the first step, not at the first sample.
+// The prompt of samples. Checked before the first step, since an error at the first sample would be late.
 std::string sample_prompt(const Config& config, const Tokenizer& tokenizer) {
   const std::string& prompt = config.sample.prompt;
   if (prompt == SampleConfig{}.prompt) return default_prompt(tokenizer);
@@ -38,7 +39,7 @@ std::string sample_prompt(const Config& config, const Tokenizer& tokenizer) {
   return prompt;
 }
 
-// Text that the model writes, as one line; escapes keep it there.
+// A sample of the model's text, escaped to one line.
 std::string sample_line(const Trainer& trainer) {
   const SampleConfig& sample = trainer.config().sample;
   std::string text;
@@ -56,10 +57,10 @@ std::string sample_line(const Trainer& trainer) {
 
 bool out_of_steps(const Config& config, const LoopState& loop) { return loop.step >= config.train.steps; }
 
-// How a run that is done can go on.
-std::string how_to_go_on(const Config& config, const LoopState& loop) {
+// How a finished run can be continued.
+std::string how_to_continue(const Config& config, const LoopState& loop) {
   if (out_of_steps(config, loop)) return "--set train.steps=N extends it";
-  return fmt::format("--set eval.patience=0 goes on to step {}", config.train.steps);
+  return fmt::format("--set eval.patience=0 continues to step {}", config.train.steps);
 }
 
 std::string finished_text(const Config& config, const LoopState& loop) {
@@ -71,12 +72,11 @@ void print_end(Progress& progress, const Run& run) {
   const LoopState& loop = run.trainer().loop();
   const Config& config = run.trainer().config();
   if (loop.best_step != loop.step && loop.best_step > 0) {
-    progress.line(
-        fmt::format("{}/checkpoints/best.h5 is the checkpoint of step {}; handgrad generate {} takes the last",
-                    run.folder(), loop.best_step, run.folder()));
+    progress.line(fmt::format("{}/checkpoints/best.h5 is the checkpoint of step {}; handgrad generate {} uses the last",
+                              run.folder(), loop.best_step, run.folder()));
   }
   progress.line(fmt::format("{}; best validation loss {:.4f} at step {}{}", finished_text(config, loop), loop.best_loss,
-                            loop.best_step, out_of_steps(config, loop) ? "" : "; " + how_to_go_on(config, loop)));
+                            loop.best_step, out_of_steps(config, loop) ? "" : "; " + how_to_continue(config, loop)));
 }
 
 void train_until_stopped(Run& run, Progress& progress) {
@@ -93,24 +93,33 @@ void train_until_stopped(Run& run, Progress& progress) {
   }
 }
 
+// A run without updates to make: reports how to continue it. Making its trainer refuses a file or text that does not fit.
+int report_finished(TrainPlan plan, const std::string& folder, bool quiet) {
+  const Trainer trainer = make_trainer(std::move(plan));
+  if (!quiet) {
+    say(fmt::format("{}: {}; {}\n", folder, finished_text(trainer.config(), trainer.loop()),
+                    how_to_continue(trainer.config(), trainer.loop())));
+  }
+  return done;
+}
+
+// Checks the prompt of samples and the memory, and prints the start of the run.
+void announce(const TrainPlan& plan, const std::string& folder, int threads, bool quiet) {
+  if (plan.config.sample.every > 0) sample_prompt(plan.config, plan.source.tokenizer());
+  const MemoryEstimate memory = estimate_memory(plan.config, plan.source.text_bytes(), plan.source.token_count());
+  if (!quiet) print_start(plan, memory, folder, threads);
+  const std::string split = split_note(plan.config);
+  if (!split.empty() && !quiet) note("note: " + split);
+  check_memory(memory, plan.config, plan.checkpoint ? plan.checkpoint->container().size_bytes() : 0);
+}
+
 int train(const TrainRequest& request, int threads) {
   const std::string folder = output_folder(request);
   TrainPlan plan = plan_training(request, folder);
   if (is_done(plan.config, plan.loop()) && !plan.loop().evaluation_pending) {
-    const Trainer trainer = make_trainer(std::move(plan));  // refuses a file or a text that does not fit
-    if (!request.quiet) {
-      say(fmt::format("{}: {}; {}\n", folder, finished_text(trainer.config(), trainer.loop()),
-                      how_to_go_on(trainer.config(), trainer.loop())));
-    }
-    return done;
+    return report_finished(std::move(plan), folder, request.quiet);
   }
-  if (plan.config.sample.every > 0) sample_prompt(plan.config, plan.source.tokenizer());
-  const MemoryEstimate memory = estimate_memory(plan.config, plan.source.text_bytes(), plan.source.token_count());
-  if (!request.quiet) print_start(plan, memory, folder, threads);
-  const std::string split = split_note(plan.config);
-  if (!split.empty() && !request.quiet) note("note: " + split);
-  const Index file_bytes = plan.checkpoint ? plan.checkpoint->container().size_bytes() : 0;
-  check_memory(memory, plan.config, file_bytes);
+  announce(plan, folder, threads, request.quiet);
   Trainer trainer = make_trainer(std::move(plan));
   if (request.overwrite) clear_run_folder(posix_files(), folder);
   const StopRequest request_to_stop(StopRequest::Acknowledge::on_standard_error);
@@ -124,29 +133,28 @@ int train(const TrainRequest& request, int threads) {
     return done;
   }
   run.save();
-  progress.line(fmt::format("stopped after step {}; go on with: handgrad train --resume {}", run.trainer().loop().step,
-                            run.folder()));
+  progress.line(fmt::format("stopped after step {}; continue with: handgrad train --resume {}",
+                            run.trainer().loop().step, run.folder()));
   return 128 + StopRequest::received();
 }
 
 }  // namespace
 
 int run_train(const Arguments& arguments) {
-  cxxopts::Options options = make_options("train", "Trains a model from a config file, in a run folder.", "[CONFIG]");
-  options.add_options()("set", "Set a key of the config: model.dropout=0.1; may be repeated",
-                        cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")(
-      "out", "Run folder (default: runs/<name of the config>)", cxxopts::value<std::string>(), "DIR")(
-      "resume",
-      "Go on with a run: auto (the run folder's newest checkpoint, or from the start), a run folder or a checkpoint",
-      cxxopts::value<std::string>(), "auto|PATH")(
-      "init", "Begin from a checkpoint's weights, tokenizer and model keys, with a fresh optimiser (fine-tuning)",
-      cxxopts::value<std::string>(),
-      "CHECKPOINT")("overwrite", "Replace the run that the folder holds")("config", "", cxxopts::value<std::string>());
-  options.parse_positional({"config"});
-  const Parsed parsed = parse(options, "train", arguments);
-  if (parsed.help) return done;
-  const ThreadScope scope(wanted_threads(parsed.values));
-  return train(read_train_request(parsed.values), thread_count());
+  Options options("train", "Trains a model from a config file, in a run folder.", "[CONFIG]");
+  options.list("set", "KEY=VALUE", "Set a key of the config: model.dropout=0.1; may be repeated");
+  options.value("out", "DIR", "Run folder (default: runs/<name of the config>)");
+  options.value("resume", "auto|PATH",
+                "Continue a run: auto (the run folder's newest checkpoint, or from the start), a run folder or a "
+                "checkpoint");
+  options.value("init", "CHECKPOINT",
+                "Start from a checkpoint's weights, tokenizer and model keys, with a new optimiser (fine-tuning)");
+  options.flag("overwrite", "Replace the run that the folder holds");
+  options.positional({"config"});
+  const Values values = options.parse(arguments);
+  if (values.help()) return done;
+  const ThreadScope scope(wanted_threads(values));
+  return train(read_train_request(values), thread_count());
 }
 
 }  // namespace handgrad::cli

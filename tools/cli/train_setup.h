@@ -9,7 +9,7 @@
 
 namespace handgrad::cli {
 
-/// What `train` was asked for.
+/// The arguments of `train`.
 struct TrainRequest {
   std::string config_path;  // empty: the run's own
   std::vector<std::string> overrides;
@@ -20,24 +20,24 @@ struct TrainRequest {
   bool quiet = false;
 };
 
-/// Throws UsageError for options that exclude each other, and for a CONFIG that is missing or no file.
-TrainRequest read_train_request(const cxxopts::ParseResult& values);
+/// Throws UsageError for options that exclude each other, and for a CONFIG that is missing or not a file.
+TrainRequest read_train_request(const Values& values);
 
-/// The run folder that a request means.
+/// The run folder of a request.
 std::string output_folder(const TrainRequest& request);
 
-/// A run that is about to begin or to go on: all that is known before its weights are made.
+/// A run before its weights are made.
 struct TrainPlan {
   Config config;  // resolved
   DataSource source;
-  std::optional<Checkpoint> checkpoint;  // whose run goes on, or whose weights a new run begins with
+  std::optional<Checkpoint> checkpoint;  // of the run to continue, or with the weights for a new run
   bool resumes = false;
 
   LoopState loop() const { return resumes ? checkpoint->loop() : LoopState{}; }
 };
 
-/// Reads config, checkpoint and text. Prints what changes against the stored run, and notes on checkpoints that were
-/// passed over. Throws DataError where the folder must not be written to.
+/// Reads config, checkpoint and text. Prints the differences from the stored run, and notes on checkpoints that were
+/// passed over. Throws DataError if the folder must not be written to.
 TrainPlan plan_training(const TrainRequest& request, const std::string& folder);
 
 /// The trainer of a plan.

@@ -7,7 +7,7 @@
 #include "handgrad/checkpoint/loop_state.h"
 #include "handgrad/config/config.h"
 #include "handgrad/core/gemm.h"
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/nn/causal_lm.h"
 #include "handgrad/optim/optimizer.h"
@@ -15,7 +15,7 @@
 
 namespace handgrad {
 
-/// What goes into a checkpoint. Borrows everything.
+/// The contents of a checkpoint to be written. Non-owning.
 template <class S>
 struct CheckpointSource {
   const Config& config;  ///< Resolved.
@@ -23,19 +23,19 @@ struct CheckpointSource {
   const LoopState& loop;
   const ParameterStore<S>& parameters;
   Optimizer<S>& optimizer;
-  std::uint64_t data_fingerprint = 0;  ///< Of the text that is trained on.
-  Index data_tokens = 0;               ///< Its tokens, training and validation.
+  std::uint64_t data_fingerprint = 0;  ///< Of the training text.
+  Index data_tokens = 0;               ///< Tokens of the text, training and validation.
 };
 
 /// Writes a sealed checkpoint, durably:
 ///   /model/<parameter>, /optimizer/<parameter>/<m, v or velocity>, /tokenizer/code_points, /config (TOML text),
 ///   attributes of "/loop", "/tokenizer", "/data" and "/" (version, numerics, gemm kernel, instruction set).
-/// Throws NonFiniteError, naming the tensor, if a weight or moment is not finite: such a state is never stored.
-/// Throws DataError if the disk says no; the file that stood there is then as it was.
+/// Throws NonFiniteError, with the name of the tensor, if a weight or moment is not finite.
+/// Throws DataError if writing fails; an existing file is then unchanged.
 template <class S>
 void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSource<S>& source);
 
-/// A checkpoint in memory: seal checked, config and tokenizer read, tensors still in the file's bytes.
+/// A checkpoint in memory. The seal is checked, config and tokenizer are read; tensors remain in the file's bytes.
 class Checkpoint {
  public:
   /// Throws CheckpointError, one line with path and reason.
@@ -46,20 +46,20 @@ class Checkpoint {
   const LoopState& loop() const { return loop_; }
   std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
   std::uint64_t data_fingerprint() const { return data_fingerprint_; }
-  /// Tokens of the text; 0 in files that do not say.
+  /// Tokens of the text; 0 in files that do not state it.
   Index data_tokens() const { return data_tokens_; }
   const Container& container() const { return container_; }
-  /// What computed the stored run. Where it differs from this_numerics(), a resumed run has other bits.
+  /// The numerics of the stored run. If they differ from this_numerics(), a resumed run has other bits.
   const Numerics& numerics() const { return numerics_; }
 
-  /// A model of the stored config with the stored weights. Throws CheckpointError if tensors are missing, unknown or of
-  /// another shape (all of them named), or hold a number that is not finite.
+  /// A model with the stored config and weights. Throws CheckpointError if tensors are missing, unknown or of another shape
+  /// (the message lists all of them), or if a number is not finite.
   template <class S>
   CausalLm<S> model() const;
-  /// The same into a model that exists.
+  /// Restores the weights of an existing model. Throws as above.
   template <class S>
   void restore(ParameterStore<S>& parameters) const;
-  /// The optimiser's state. Throws CheckpointError as above.
+  /// Restores the state of an optimiser. Throws as above.
   template <class S>
   void restore(const ParameterStore<S>& parameters, Optimizer<S>& optimizer) const;
 

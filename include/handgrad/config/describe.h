@@ -8,20 +8,23 @@
 
 namespace handgrad {
 
-/// The config as a TOML file with every key. Reading it back gives the same config to the bit, in every locale.
+/// The config as a TOML file with every key. Reading it back gives the same bits in every locale.
 std::string to_toml(const Config& config);
 
-/// Every key with what it takes, its default, its meaning and what a resumed run may do to it, for a terminal. `only`:
-/// a key ("train.steps"), a table ("train"), a key's name without its table ("steps"), another program's name for it
-/// ("max_iters"), or a word of names and meanings; empty: all. Throws ConfigError, with the nearest name, if nothing
-/// matches.
+/// Describes keys for a terminal: accepted values, default, meaning, and whether it may change when a run is resumed.
+/// `only` is a key ("train.steps"), a table ("train"), a name without its table ("steps"), a name in another program
+/// ("max_iters"), or a word in names and meanings; empty: all keys. Throws ConfigError, with the nearest name, if
+/// nothing matches.
 std::string explain_config(std::string_view only = "");
 
-/// The same as a page in Markdown: docs/config.md.
+/// The same as the Markdown page docs/config.md.
 std::string explain_config_markdown();
 
-/// The name that is nearest to a misspelled one: at most a third of its letters (and at least one) differ. Empty if no
-/// name is near.
+namespace config {
+
+/// The name nearest to a misspelled one. Empty if more than a third of the letters differ, and more than one.
 std::string nearest_name(std::string_view misspelled, const std::vector<std::string>& names);
+
+}  // namespace config
 
 }  // namespace handgrad

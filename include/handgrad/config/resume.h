@@ -13,7 +13,7 @@ struct ConfigDifference {
   std::string key;
   std::string stored;     ///< As TOML.
   std::string requested;  ///< As TOML.
-  ResumeClass resume;
+  config::ResumeClass resume;
 };
 
 /// Keys in which two configs differ once resolved. A vocab_size of 0 (the tokenizer's) differs from none.

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 
-namespace handgrad {
+namespace handgrad::files {
 
-/// XXH3-64 of some bytes; `seed` chains several pieces.
+/// XXH3-64. To hash several pieces, pass the hash of one as the seed of the next.
 std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t seed = 0);
 
-/// XXH3-128 of some bytes, in its canonical (big-endian) form.
+/// XXH3-128 in its canonical (big-endian) form.
 std::array<std::byte, 16> hash128(std::span<const std::byte> bytes);
 
-}  // namespace handgrad
+}  // namespace handgrad::files

@@ -10,13 +10,13 @@
 
 namespace handgrad {
 
-/// A sealed container in memory, checked as a whole before anything is taken from it. No byte of it meets libhdf5.
+/// A sealed container in memory. It is verified completely when it is loaded, without libhdf5.
 class Container {
  public:
-  /// Throws CheckpointError, one line with path and reason: missing, not HDF5, truncated, damaged (and which dataset),
-  /// without a seal, of a newer format, malformed; ResourceError if it does not fit in memory.
+  /// Throws CheckpointError, one line with path and reason: missing, not HDF5, truncated, damaged (and in which dataset),
+  /// without a seal, of a newer format, malformed. Throws ResourceError if it does not fit in memory.
   static Container load(const std::string& path);
-  /// The same from memory; `name` stands for the path in messages.
+  /// The same from memory; messages contain `name` instead of a path.
   static Container from_bytes(std::vector<std::byte> bytes, std::string name);
 
   const std::string& name() const { return name_; }
@@ -27,12 +27,12 @@ class Container {
   /// Every attribute, sorted by group and name.
   const std::vector<Attribute>& attributes() const { return attributes_; }
 
-  /// Null if there is none.
+  /// Null for an unknown path.
   const DatasetEntry* find(std::string_view path) const;
-  /// Null if there is none.
+  /// Null for an unknown attribute.
   const AttributeValue* find_attribute(std::string_view group, std::string_view name) const;
 
-  /// Throws CheckpointError for an entry of another container that does not lie inside this one.
+  /// Throws CheckpointError for an entry (of another container) that is not inside this one.
   std::span<const std::byte> bytes_of(const DatasetEntry& entry) const {
     if (entry.offset > bytes_.size() || entry.bytes > bytes_.size() - entry.offset) refuse_entry(entry);
     return bytes().subspan(entry.offset, entry.bytes);
@@ -40,11 +40,11 @@ class Container {
   /// The elements of a dataset, in place. Throws CheckpointError if it is missing or of another type.
   template <class T>
   std::span<const T> values(std::string_view path) const {
-    const std::span<const std::byte> raw = bytes_of(required(path, element_type<T>()));
+    const std::span<const std::byte> raw = bytes_of(required(path, io::element_type<T>()));
     return {reinterpret_cast<const T*>(raw.data()), raw.size() / sizeof(T)};
   }
-  /// Of the whole file, which is in memory.
-  Index size_bytes() const { return static_cast<Index>(bytes_.size()); }
+  /// Size of the whole file.
+  Index size_bytes() const { return std::ssize(bytes_); }
   std::string_view text(std::string_view path) const {
     const std::span<const char> characters = values<char>(path);
     return {characters.data(), characters.size()};
@@ -58,7 +58,7 @@ class Container {
     return std::get<T>(*value);
   }
 
-  /// The same, or `absent` where there is no such attribute: files of older formats lack some.
+  /// The same, or `absent` for a missing attribute; files of older formats lack some.
   template <class T>
   T attribute_or(std::string_view group, std::string_view attribute_name, T absent) const {
     return find_attribute(group, attribute_name) == nullptr ? absent : attribute<T>(group, attribute_name);

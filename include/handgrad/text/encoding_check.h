@@ -2,11 +2,11 @@
 
 #include <string_view>
 
-namespace handgrad {
+namespace handgrad::text {
 
-/// Throws DataError if a text is not UTF-8, or only looks valid because UTF-16 of plain letters is ASCII and NULs. The
-/// message names the source and the byte offset and, where the bytes show it, the encoding and how to convert it.
-/// `path`: the file that iconv would be given; empty: none.
+/// Throws DataError if a text is not UTF-8, or if it is UTF-16 of ASCII letters, which is valid UTF-8 with NULs. The message
+/// contains the source, the byte offset and, if there is evidence, the encoding and the iconv command for `path` (empty:
+/// no file).
 void check_encoding(std::string_view text, std::string_view source, std::string_view path = {});
 
-}  // namespace handgrad
+}  // namespace handgrad::text

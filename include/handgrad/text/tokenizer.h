@@ -12,8 +12,8 @@
 
 namespace handgrad {
 
-/// Turns text into tokens and back; decode(encode(text)) == text for every text that it can encode. Immutable: many
-/// threads may use one. Text is bytes, exactly: line ends, NUL and a byte order mark are characters like any other.
+/// Converts text to tokens and back; decode(encode(text)) == text for every text that it can encode. Immutable: several
+/// threads may share one. Text is a sequence of bytes: line ends, NUL and a byte order mark are not special.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -24,26 +24,26 @@ class Tokenizer {
   /// The number of tokens; ids are 0 to vocab_size() - 1.
   virtual Index vocab_size() const = 0;
 
-  /// The tokens of `text`. Throws DataError for text that this vocabulary cannot write.
+  /// The tokens of `text`. Throws DataError for text that the vocabulary cannot represent.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
 
-  /// The bytes of one token, valid as long as the tokenizer is. Throws RangeError for an id outside the vocabulary.
+  /// The bytes of one token, valid during the tokenizer's lifetime. Throws RangeError for an id outside the vocabulary.
   virtual std::string_view token_bytes(TokenId token) const = 0;
 
-  /// What rebuild_tokenizer() needs besides the name: the vocabulary's code points, sorted; for bytes nothing.
+  /// The sorted code points of the vocabulary, from which rebuild_tokenizer() makes an equal tokenizer; empty for bytes.
   virtual std::vector<std::uint32_t> code_points() const = 0;
 
-  /// The text of `tokens`. Throws RangeError, which names index, id and vocabulary size.
+  /// The text of `tokens`. Throws RangeError for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> tokens) const;
 
-  /// The bytes that decode(tokens) would have, without making them; for bits per byte. Throws as decode does.
+  /// The size of decode(tokens) in bytes, for bits per byte. Throws as decode does.
   Index size_bytes(std::span<const TokenId> tokens) const;
 
-  /// A hash of kind and vocabulary: equal if and only if (but for chance) the same ids mean the same text.
+  /// A hash of kind and vocabulary: equal if (and, except by collision, only if) the same ids have the same text.
   std::uint64_t fingerprint() const;
 };
 
-/// One token a byte, 256 in all: any file can be encoded, and there is no unknown text.
+/// One token per byte, 256 in total. It can encode every file.
 class ByteTokenizer final : public Tokenizer {
  public:
   ByteTokenizer();
@@ -57,19 +57,19 @@ class ByteTokenizer final : public Tokenizer {
   std::array<char, 256> bytes_;
 };
 
-/// One token a Unicode code point, numbered in the order of the code points. A byte order mark at the beginning of a
-/// file is kept, as U+FEFF, and "\r\n" is two characters: what was read can be written again, byte for byte.
+/// One token per Unicode code point, numbered in the order of the code points. A byte order mark at the beginning of a file
+/// is the character U+FEFF, and "\r\n" is two characters, so decoding restores every byte.
 ///
-/// encode throws DataError for a character outside the vocabulary (naming it, its place counted in characters from 0,
-/// and its byte offset) and for invalid UTF-8 (naming the byte offset).
+/// encode throws DataError for a character outside the vocabulary, with its position in characters (from 0) and bytes, and
+/// for invalid UTF-8, with the byte offset.
 class CharTokenizer final : public Tokenizer {
  public:
-  /// The vocabulary of `text`: the sorted set of its code points. The same text gives the same vocabulary.
-  /// Throws DataError if there is no text, or it is not valid UTF-8.
+  /// A tokenizer whose vocabulary is the sorted set of the code points of `text`. Throws DataError if the text is empty or
+  /// not valid UTF-8.
   static CharTokenizer from_text(std::string_view text);
 
-  /// A vocabulary that was stored. It is not trusted: throws DataError if it is empty, not strictly ascending
-  /// (unsorted, or a code point twice), or holds what is no code point.
+  /// A tokenizer with a stored vocabulary, which is checked: throws DataError if it is empty, not strictly ascending, or
+  /// contains a number that is not a code point.
   explicit CharTokenizer(std::vector<std::uint32_t> code_points);
 
   std::string_view name() const override { return "char"; }
@@ -84,7 +84,7 @@ class CharTokenizer final : public Tokenizer {
 
   std::vector<std::uint32_t> code_points_;
   std::vector<std::string> bytes_;    ///< (V), each token in UTF-8.
-  std::array<TokenId, 128> ascii_{};  ///< find() for the characters that most text is made of.
+  std::array<TokenId, 128> ascii_{};  ///< find() for ASCII, which most text consists of.
 };
 
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
@@ -92,8 +92,8 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer();
 /// As CharTokenizer::from_text.
 std::unique_ptr<Tokenizer> make_char_tokenizer(std::string_view text);
 
-/// The tokenizer that had this name and these code points. Throws DataError for an unknown name, for code points that
-/// CharTokenizer refuses, and for a byte tokenizer that comes with any.
+/// The tokenizer with this name and these code points. Throws DataError for an unknown name, for code points that
+/// CharTokenizer refuses, and for a byte tokenizer with code points.
 std::unique_ptr<Tokenizer> rebuild_tokenizer(std::string_view name, std::vector<std::uint32_t> code_points);
 
 }  // namespace handgrad

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "handgrad/files/files.h"
+#include "handgrad/files/file_system.h"
+#include "handgrad/files/run_lock.h"
 #include "handgrad/train/trainer.h"
 
 namespace handgrad {
@@ -50,7 +51,7 @@ class Run {
   Trainer trainer_;
   std::string folder_;
   FileSystem* fs_;
-  std::unique_ptr<RunLock> lock_;
+  std::unique_ptr<files::RunLock> lock_;
   std::unique_ptr<MetricsLog> log_;
   std::vector<std::string> set_aside_;
   Index saved_step_ = -1;

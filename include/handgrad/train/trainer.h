@@ -7,6 +7,7 @@
 
 #include "handgrad/checkpoint/checkpoint.h"
 #include "handgrad/core/errors.h"
+#include "handgrad/files/file_system.h"
 #include "handgrad/observe/health.h"
 #include "handgrad/observe/nonfinite.h"
 #include "handgrad/train/batches.h"

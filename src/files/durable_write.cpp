@@ -1,52 +1,22 @@
-#include "handgrad/files/files.h"
+#include "handgrad/files/durable_write.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <cstring>
 
-#include "handgrad/core/errors.h"
+#include "files/system_calls.h"
 
-namespace handgrad {
+namespace handgrad::files {
 namespace {
 
-[[noreturn]] void fail(std::string_view what, const std::string& path, int error) {
-  throw DataError(fmt::format("cannot {} {}: {}", what, path, describe_errno(error)));
-}
-
-void check(int result, std::string_view what, const std::string& path) {
-  if (result < 0) fail(what, path, -result);
-}
-
-// A signal may interrupt any call; it is then made again.
-template <class Call>
-auto retried(Call call) {
-  auto result = call();
-  while (result == -EINTR) result = call();
-  return result;
-}
-
-// 0, or -errno. Writes may be short; a write of nothing would loop for ever and counts as an error.
-int write_all(FileSystem* fs, int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const Index taken = retried([&] { return fs->write(file, bytes); });
-    if (taken < 0) return static_cast<int>(taken);
-    if (taken == 0) return -EIO;
-    bytes = bytes.subspan(static_cast<std::size_t>(taken));
-  }
-  return 0;
-}
-
-// Where a new file is prepared: beside its final name, so that a rename suffices, and under a name of this process, so
-// that two writers never meet.
+// The temporary file is in the same folder, so that a rename can replace the final file, and its name contains the
+// process id, so that two writers never share it.
 std::string temporary_name(const std::string& path, int attempt) {
   return fmt::format("{}.{}-{}.tmp", path, ::getpid(), attempt);
 }
 
-// Is it <name>.<digits>-<digits>.tmp?
+// True for <name>.<digits>-<digits>.tmp.
 bool is_temporary(std::string_view name) {
   constexpr std::string_view suffix = ".tmp";
   if (!name.ends_with(suffix)) return false;
@@ -60,7 +30,7 @@ bool is_temporary(std::string_view name) {
   return digits_before('-') && digits_before('.') && !name.empty();
 }
 
-// Calls make(temporary name) until the name is new; gives the result of `make` and the name.
+// Calls make(temporary name) until the name is new. Returns the result of `make` and sets `temporary`.
 template <class Make>
 int make_temporary(const std::string& path, std::string& temporary, Make make) {
   int result = -EEXIST;
@@ -74,7 +44,7 @@ int make_temporary(const std::string& path, std::string& temporary, Make make) {
 int write_and_sync(FileSystem* fs, int file, std::span<const std::byte> bytes) {
   int result = write_all(fs, file, bytes);
   if (result == 0) result = retried([&] { return fs->sync(file); });
-  // On Linux an interrupted close has closed, and the data is synced: not made again, and no error.
+  // On Linux an interrupted close has closed the file, and the data is synced already: no error, and no retry.
   const int closed = fs->close(file);
   return result == 0 && closed != -EINTR ? closed : result;
 }
@@ -89,20 +59,6 @@ void put_in_place(FileSystem* fs, const std::string& temporary, const std::strin
 }
 
 }  // namespace
-
-std::string describe_errno(int error) {
-  const char* text = ::strerrordesc_np(error);
-  std::string message = text != nullptr ? text : fmt::format("error {}", error);
-  const bool acronym = message.size() > 1 && std::isupper(static_cast<unsigned char>(message[1]));
-  if (!acronym) message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-  return message;
-}
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 void write_durably(FileSystem* fs, const std::string& path, std::span<const std::byte> bytes) {
   std::string temporary;
@@ -167,43 +123,4 @@ void remove_temporaries(FileSystem* fs, const std::string& folder) {
   }
 }
 
-Appender::Appender(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {
-  file_ = retried([&] { return fs_->open(path_, FileSystem::Open::append); });
-  check(file_, "open", path_);
-  const Index size = retried([&] { return fs_->size(file_); });
-  if (size < 0) {
-    fs_->close(file_);
-    fail("open", path_, static_cast<int>(-size));
-  }
-  size_bytes_ = size;
-}
-
-Appender::~Appender() { fs_->close(file_); }
-
-void Appender::append(std::string_view line) {
-  std::string row(line);
-  row += '\n';
-  const int written = write_all(fs_, file_, std::as_bytes(std::span(row)));
-  if (written < 0) {
-    retried([&] { return fs_->truncate(file_, size_bytes_); });
-    fail("write", path_, -written);
-  }
-  size_bytes_ += static_cast<Index>(row.size());
-}
-
-void Appender::sync() {
-  check(retried([&] { return fs_->sync(file_); }), "write", path_);
-  if (folder_synced_) return;
-  check(retried([&] { return fs_->sync_folder(folder_of(path_)); }), "write", path_);
-  folder_synced_ = true;
-}
-
-void Appender::truncate(Index size_bytes) {
-  if (size_bytes < 0 || size_bytes > size_bytes_) {
-    throw RangeError(fmt::format("cannot cut {} to {} bytes: it has {}", path_, size_bytes, size_bytes_));
-  }
-  check(retried([&] { return fs_->truncate(file_, size_bytes); }), "cut", path_);
-  size_bytes_ = size_bytes;
-}
-
-}  // namespace handgrad
+}  // namespace handgrad::files
