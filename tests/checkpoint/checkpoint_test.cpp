@@ -94,11 +94,11 @@ TEST_F(CheckpointTest, a_state_that_is_not_finite_is_not_stored) {
   };
   const Parameter p = saved.trainer.model().store().parameters()[1];
   EXPECT_EQ(refusal(saved.trainer.mutable_model().store().mutable_values()[p.offset + 2], std::nanf("")),
-            "checkpoint: /model/" + p.name + "[2] is nan: a state that is not finite is not stored");
+            "checkpoint: /model/" + p.name + "[2] must be finite, got nan");
   EXPECT_EQ(refusal(saved.trainer.optimizer().state(0)[p.offset], -INFINITY),
-            "checkpoint: /optimizer/" + p.name + "/m[0] is -inf: a state that is not finite is not stored");
+            "checkpoint: /optimizer/" + p.name + "/m[0] must be finite, got -inf");
   EXPECT_EQ(refusal(saved.trainer.optimizer().state(1)[p.offset], INFINITY),
-            "checkpoint: /optimizer/" + p.name + "/v[0] is inf: a state that is not finite is not stored");
+            "checkpoint: /optimizer/" + p.name + "/v[0] must be finite, got inf");
 }
 
 // The message of whatever refuses the edited file: loading, the model, or resuming.
@@ -148,7 +148,7 @@ TEST_F(CheckpointTest, tensors_that_do_not_fit_its_config_are_all_named) {
             }).find("/model/embedding/weight is (16, 16), expected (16, 24)"),
             0u);
   EXPECT_EQ(refusal([](CheckpointEditor& e) { e.edit_config("vocab_size = 16", "vocab_size = 17"); }),
-            "a tokenizer of 16 tokens does not fit a vocabulary of 17");
+            "the tokenizer has 16 tokens, but model.vocab_size is 17");
 }
 
 TEST_F(CheckpointTest, a_config_that_cannot_be_is_refused) {

@@ -60,7 +60,7 @@ TEST_F(RunFolder, foreign_files_never_outrank_the_runs_own) {
         name == "latest.h5" || name == "step-00000003.h5" || name == "step-00000004.h5" || name == "step-00000005.h5";
     EXPECT_NE(mentions(found.passed_over, "/" + name + ":"), own) << name;
   }
-  EXPECT_TRUE(mentions(found.passed_over, "step-00009999.h5: it is the checkpoint of step 4"));
+  EXPECT_TRUE(mentions(found.passed_over, "step-00009999.h5: contains the checkpoint of step 4"));
 }
 
 TEST_F(RunFolder, without_one_of_its_own_the_newest_content_is_taken) {
@@ -71,7 +71,7 @@ TEST_F(RunFolder, without_one_of_its_own_the_newest_content_is_taken) {
   for (const Index step : {3, 4, 5}) stdfs::remove(checkpoint_path(path(), step));
   const FoundCheckpoint found = find_checkpoint(path());
   EXPECT_EQ(found.checkpoint->loop().step, 5);
-  EXPECT_TRUE(mentions(found.passed_over, "step-00000001.h5: it is the checkpoint of step 5"));
+  EXPECT_TRUE(mentions(found.passed_over, "step-00000001.h5: contains the checkpoint of step 5"));
 }
 
 TEST_F(RunFolder, training_on_deletes_and_replaces_none_of_them) {

@@ -84,7 +84,7 @@ TEST(BadInput, usage) {
       {{"train", "--resume", "auto"}, 2, "train: a CONFIG is needed (or --resume RUN); see handgrad train --help"},
       {{"train", "tiny.toml", "--resume", "auto", "--overwrite"},
        2,
-       "train: --resume goes on with a run; --init and --overwrite begin a new one"},
+       "train: --resume continues a run; --init and --overwrite start a new one"},
       {{"bench", "tiny.toml"},
        2,
        "tiny.toml: model.vocab_size: bench has no tokenizer, so it must be given, for example --set "
@@ -99,7 +99,7 @@ TEST(BadInput, usage) {
 TEST(BadInput, configs) {
   expect_all({
       {{"train", "none.toml"}, 2, "cannot read none.toml: no such file or directory"},
-      {{"train", "."}, 2, "train: .: it is a folder; CONFIG is a file"},
+      {{"train", "."}, 2, "train: .: is a directory; CONFIG must be a file"},
       config("[data\nfiles = 1", "c.toml:1: malformed TOML: expected ']', saw '\\n'"),
       config("[train]\nsteps = 5\n[modle]\nn_layers = 2\n", "c.toml:3: [modle]: unknown table; did you mean [model]?"),
       config("[model]\nn_layer = 2\n", "c.toml:2: model.n_layer: unknown key; did you mean model.n_layers?"),
@@ -141,11 +141,11 @@ TEST(BadInput, texts) {
        files("texts/a.csv", "a,b")},
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"},
        4,
-       "training part too short: it has 4 tokens, and a context of 8 needs at least one more than that; take a longer "
+       "training part too short: it has 4 tokens, but a context of 8 needs at least one more than that; use a longer "
        "text or a smaller context",
        files("a.txt", "abcde")},
       set("model.context=40", 4,
-          "validation part too short: it has 40 tokens, and a context of 40 needs at least one more than that; take a "
+          "validation part too short: it has 40 tokens, but a context of 40 needs at least one more than that; use a "
           "longer text or a smaller context"),
       {{"train", "tiny.toml", "--set", "data.files=[\"a.txt\"]"},
        4,
@@ -160,16 +160,16 @@ TEST(BadInput, folders) {
   CommandLine line;
   line.prepare();
   line.write("full/notes.txt", "mine");
-  expect(line, {{"train", "tiny.toml", "--out", "text.txt"}, 4, "text.txt: it is not a folder"});
+  expect(line, {{"train", "tiny.toml", "--out", "text.txt"}, 4, "text.txt: is not a directory"});
   expect(line, {{"train", "tiny.toml", "--out", "full"},
                 4,
-                "full: holds other files and no run; choose another folder with --out"});
+                "full: contains other files, but no run; choose another folder with --out"});
   ASSERT_EQ(line.run({"train", "tiny.toml"}).exit_code, 0);
   expect(
       line,
       {{"train", "tiny.toml"},
        4,
-       "runs/tiny: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite replaces it"});
+       "runs/tiny: contains a run; --resume auto continues it, --out FOLDER starts another, --overwrite replaces it"});
   expect(line, {{"train", "tiny.toml", "--resume", "auto", "--set", "model.n_heads=4"},
                 2,
                 "cannot resume: model.n_heads is 2 in the stored run, 4 requested; model.n_kv_heads is 2 in the stored "
@@ -191,10 +191,10 @@ TEST(BadInput, generating) {
   for (const Case& c : {
            generate({"--prompt", "the Zoo"}, 4,
                     "prompt: a character is not among the 16 of the vocabulary: 'Z' (U+005A) once (line 1, character "
-                    "5); leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones"),
+                    "5); remove them, or train a model with tokenizer.kind=byte, which has no unknown characters"),
            generate({"--prompt", "\xff"}, 4,
                     "prompt: invalid UTF-8 at byte offset 0: byte 0xFF cannot begin a character"),
-           generate({"--prompt", ""}, 4, "prompt: it is empty; a model needs at least one token to go on from"),
+           generate({"--prompt", ""}, 4, "prompt: must have at least one token, got none"),
            generate({"--prompt-file", "none"}, 4, "cannot read none: no such file or directory"),
            generate({"--prompt", "a", "--prompt-file", "-"}, 2,
                     "generate: --prompt and --prompt-file exclude each other"),
@@ -231,11 +231,10 @@ TEST(BadInput, checkpoints) {
   std::filesystem::create_directory(line / "nothing");
   for (const auto& [file, reason] : std::vector<std::pair<std::string, std::string>>{
            {"none.h5", "cannot read none.h5: no such file or directory"},
-           {"nothing", "nothing: holds no checkpoint"},
+           {"nothing", "nothing: contains no checkpoint"},
            {"empty.h5", "cannot load empty.h5: it is empty"},
            {"text.h5", "cannot load text.h5: it is not an HDF5 file"},
-           {"cut.h5",
-            "cannot load cut.h5: it is truncated: only " + std::to_string(good.size() / 2) + " bytes are there"},
+           {"cut.h5", "cannot load cut.h5: it is truncated to " + std::to_string(good.size() / 2) + " bytes"},
            {"flipped.h5", "cannot load flipped.h5: it is damaged in /config"},
            {"unsealed.h5",
             "cannot load unsealed.h5: it has no seal: another program wrote it, or it was cut; `handgrad "
@@ -275,12 +274,12 @@ TEST(BadInput, permissions) {
   };
   refused({"train", "secret.toml"}, 2, "cannot read secret.toml: permission denied");
   refused({"train", "tiny.toml", "--set", "data.files=[\"secret.txt\"]"}, 4,
-          "cannot read " + line / "secret.txt" + ": Permission denied");
+          "cannot read " + line / "secret.txt" + ": permission denied");
   line.write("texts/good.txt", line.read("text.txt"));
   line.write("texts/secret.txt", "secret");
   ::chmod((line / "texts/secret.txt").c_str(), 0);
   refused({"train", "tiny.toml", "--set", "data.files=[\"texts\"]"}, 4,
-          "cannot read " + line / "texts/secret.txt" + ": Permission denied");
+          "cannot read " + line / "texts/secret.txt" + ": permission denied");
 
   std::filesystem::create_directory(line / "closed");
   ::chmod((line / "closed").c_str(), 0555);

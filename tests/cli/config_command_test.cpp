@@ -63,7 +63,7 @@ TEST_F(ConfigCommand, explains_what_is_called_otherwise) {
 
 TEST_F(ConfigCommand, check_tells_what_a_run_takes) {
   const std::string checked = output({"config", "check", "tiny.toml", "--set", "train.steps=77"});
-  EXPECT_EQ(checked.find("# 32 tokens a step (4 x 1 sequences of 8), 2464 tokens in 77 steps\n"
+  EXPECT_EQ(checked.find("# 32 tokens per step (4 x 1 sequences of 8), 2464 tokens in 77 steps\n"
                          "# data.files: 1 file, 400 bytes\n"
                          "# 2480 parameters, about "),
             0u)
@@ -109,9 +109,9 @@ TEST_F(ConfigCommand, a_run_folder_stands_for_its_config) {
             std::string::npos);
   EXPECT_NE(output({"bench", "run", "--steps", "3"}).find("2480 parameters, 1 thread, "), std::string::npos);
   std::filesystem::create_directory(line / "empty");
-  EXPECT_EQ(line.run({"audit", "empty"}).err, "error: empty: is a folder without a config.toml; name a config file\n");
+  EXPECT_EQ(line.run({"audit", "empty"}).err, "error: empty: is a directory without config.toml; name a config file\n");
   EXPECT_EQ(line.run({"bench", "."}).err,
-            "error: .: is a folder without a config.toml; name a config file, one of tiny.toml\n");
+            "error: .: is a directory without config.toml; name a config file, one of tiny.toml\n");
 }
 
 // --json=FILE leaves FILE the kind of file that it is; --json FILE says how it is written.
@@ -134,8 +134,7 @@ TEST_F(ConfigCommand, json_goes_where_it_is_sent) {
            {"eval", "run", "--json", "out.json"}, {"eval", "--json", "out.json", "run"}}) {
     const Outcome outcome = line.run(arguments);
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_NE(outcome.err.find("; a file for --json is given with an equals sign: --json=out.json; see"),
-              std::string::npos)
+    EXPECT_NE(outcome.err.find("; the file for --json follows an equals sign: --json=out.json; see"), std::string::npos)
         << outcome.err;
   }
 }

@@ -34,7 +34,7 @@ TEST_F(Folders, a_config_of_ones_own_is_never_written_over) {
   for (const char* how : {"--quiet", "--overwrite"}) {
     const Outcome refused = train({"tiny.toml", "--out", "own", how});
     EXPECT_EQ(refused.exit_code, 4);
-    EXPECT_EQ(refused.err, "error: own: holds other files and no run; choose another folder with --out\n");
+    EXPECT_EQ(refused.err, "error: own: contains other files, but no run; choose another folder with --out\n");
   }
   EXPECT_EQ(line_.read("own/config.toml"), before);
 }
@@ -45,7 +45,7 @@ TEST_F(Folders, a_run_is_not_resumed_into_another_run) {
   const std::string before = line_.everything();
   const Outcome refused = train({"--resume", "a", "--out", "b", "--set", "train.steps=100"});
   EXPECT_EQ(refused.exit_code, 4);
-  EXPECT_EQ(refused.err, "error: b: holds another run than the one to resume; choose another folder with --out\n");
+  EXPECT_EQ(refused.err, "error: b: contains another run than the one to resume; choose another folder with --out\n");
   EXPECT_EQ(line_.everything(), before);
 }
 
@@ -63,7 +63,7 @@ TEST_F(Folders, an_empty_path_is_a_mistake) {
   for (const char* option : {"--out", "--resume", "--init"}) {
     const Outcome outcome = train({"tiny.toml", option, ""});
     EXPECT_EQ(outcome.exit_code, 2);
-    EXPECT_EQ(outcome.err, std::string("error: train: ") + option + ": expected a path, got nothing\n");
+    EXPECT_EQ(outcome.err, std::string("error: train: ") + option + ": expected a path, got an empty value\n");
   }
 }
 

@@ -53,18 +53,17 @@ TEST_F(Generate, a_prompt_file_of_one_line_is_what_was_typed) {
   // Several lines are taken as they are, and a lone line break is a prompt.
   EXPECT_EQ(generate({"--prompt-file", "-"}, "fox\nsaw\n").out, generate({"--prompt", "fox\nsaw\n"}).out.substr(8));
   EXPECT_EQ(generate({"--prompt-file", "-"}, "\n").out, generate({}).out);
-  EXPECT_EQ(generate({"--prompt-file", "-"}).err,
-            "error: prompt: it is empty; a model needs at least one token to go on from\n");
+  EXPECT_EQ(generate({"--prompt-file", "-"}).err, "error: prompt: must have at least one token, got none\n");
   EXPECT_EQ(generate({"--prompt-file", "-"}, "the \xC3").err,
-            "error: standard input: invalid UTF-8 at byte offset 4: the text ends inside the character that 0xC3 "
-            "begins\n");
+            "error: standard input: invalid UTF-8 at byte offset 4: the text ends inside the character that begins "
+            "with 0xC3\n");
 }
 
 TEST_F(Generate, a_typed_backslash_says_how_to_get_a_line_break) {
   const Outcome outcome = generate({"--prompt", "the\\nfox"});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_NE(outcome.err.find("'\\' (U+005C) once (line 1, character 4)"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("; a shell does not turn \\n into a line break: $'...\\n...' does, or --prompt-file\n"),
+  EXPECT_NE(outcome.err.find("; a shell does not convert \\n to a line break; use $'...\\n...' or --prompt-file\n"),
             std::string::npos)
       << outcome.err;
   EXPECT_EQ(generate({"--prompt", "the Zoo"}).err.find("shell"), std::string::npos);
@@ -86,20 +85,19 @@ TEST_F(Generate, without_a_prompt) {
   const Outcome begun = generate({});
   EXPECT_EQ(begun.exit_code, 0);
   EXPECT_EQ(begun.err,
-            "note: the vocabulary has no line break to begin with; the text goes on from ' ' (U+0020), which is not "
-            "printed\n");
+            "note: the vocabulary has no line break, the default prompt; the prompt is ' ' (U+0020) instead, and "
+            "is not printed\n");
   EXPECT_EQ(" " + begun.out, generate({"--prompt", " "}).out);
 }
 
 TEST_F(Generate, a_prompt_longer_than_the_context_is_pointed_out) {
   const Outcome outcome = generate({"--prompt", "the hen saw"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.err, "note: the prompt has 11 tokens and the context 8: the model reads the last 8\n");
+  EXPECT_EQ(outcome.err, "note: the prompt has 11 tokens, the context 8: the model reads the last 8 only\n");
   EXPECT_EQ(generate({"--prompt", "hen saw "}).err, "");
   const Outcome full = generate({"--prompt", "hen saw ", "--stop-at-context"});
   EXPECT_EQ(full.out, "hen saw \n");
-  EXPECT_EQ(full.err,
-            "note: nothing was written, since the prompt fills the context of 8 tokens (--stop-at-context)\n");
+  EXPECT_EQ(full.err, "note: nothing was generated: the prompt fills the context of 8 tokens (--stop-at-context)\n");
 }
 
 // With a rate that spoils the model the first evaluation is the best.
@@ -110,8 +108,8 @@ TEST_F(Generate, the_newest_checkpoint_says_where_the_best_is) {
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const Index best = find_checkpoint(line / "worse").checkpoint->loop().best_step;
   ASSERT_LT(best, 6) << trained.out;
-  const std::string note = "note: step 6, the newest; the lowest validation loss was at step " + std::to_string(best) +
-                           ": worse/checkpoints/best.h5\n";
+  const std::string note = "note: using the newest checkpoint, step 6; the lowest validation loss was at step " +
+                           std::to_string(best) + ": worse/checkpoints/best.h5\n";
   EXPECT_EQ(line.run({"generate", "worse", "--prompt", "the "}).err, note);
   EXPECT_EQ(line.run({"generate", "worse", "--prompt", "the ", "--quiet"}).err, "");
   EXPECT_EQ(line.run({"generate", "worse/checkpoints/best.h5", "--prompt", "the "}).err, "");
@@ -120,7 +118,7 @@ TEST_F(Generate, the_newest_checkpoint_says_where_the_best_is) {
 TEST_F(Generate, the_default_seed_is_said) {
   EXPECT_EQ(generate({"--prompt", "the "}).out, generate({"--prompt", "the ", "--seed", "1"}).out);
   const std::string help = line.run({"generate", "--help"}).out;
-  for (const char* text : {"another text", "(default: 1)", "best.h5"}) {
+  for (const char* text : {"The same seed gives the same text", "(default: 1)", "best.h5"}) {
     EXPECT_NE(help.find(text), std::string::npos) << help;
   }
 }

@@ -25,33 +25,32 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 TEST_F(ResumeCommand, a_path_that_does_not_exist_is_named) {
   const Outcome outcome = train({"--resume", "runs/nosuch"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_EQ(outcome.err, "error: train: --resume runs/nosuch: there is no such file or folder\n");
+  EXPECT_EQ(outcome.err, "error: train: --resume runs/nosuch: no such file or directory\n");
 }
 
 TEST_F(ResumeCommand, a_run_in_the_place_of_a_config_is_understood) {
   ASSERT_EQ(train({"tiny.toml", "--out", "r"}).exit_code, 0);
   Outcome outcome = train({"r"});
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.err, "error: train: r: it is a run; handgrad train --resume r goes on with it\n");
+  EXPECT_EQ(outcome.err, "error: train: r: is a run folder; handgrad train --resume r continues it\n");
   outcome = train({"r", "--resume", "auto", "--set", "train.steps=8"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(says(outcome.out, "going on after step 6\n"));
+  EXPECT_TRUE(says(outcome.out, "continuing after step 6\n"));
   std::filesystem::create_directory(line_ / "empty");
-  EXPECT_EQ(train({"empty"}).err, "error: train: empty: it is a folder; CONFIG is a file\n");
+  EXPECT_EQ(train({"empty"}).err, "error: train: empty: is a directory; CONFIG must be a file\n");
 }
 
 // From another folder the default run folder is another one.
 TEST_F(ResumeCommand, auto_says_where_it_begins_anew) {
   Outcome outcome = train({"tiny.toml", "--resume", "auto"});
-  EXPECT_EQ(outcome.out.rfind(line_ / "runs/tiny" + ": no checkpoint yet; beginning at step 0\n", 0), 0u)
-      << outcome.out;
+  EXPECT_EQ(outcome.out.rfind(line_ / "runs/tiny" + ": no checkpoint yet; starting at step 0\n", 0), 0u) << outcome.out;
   outcome = train({"tiny.toml", "--resume", "auto"});
   EXPECT_EQ(outcome.out, "runs/tiny: finished at step 6; --set train.steps=N extends it\n");
   std::filesystem::create_directory(line_ / "sub");
   Launch elsewhere;
   elsewhere.folder = line_ / "sub";
   outcome = train({"../tiny.toml", "--resume", "auto"}, elsewhere);
-  EXPECT_EQ(outcome.out.rfind(line_ / "sub/runs/tiny" + ": no checkpoint yet; beginning at step 0\n", 0), 0u)
+  EXPECT_EQ(outcome.out.rfind(line_ / "sub/runs/tiny" + ": no checkpoint yet; starting at step 0\n", 0), 0u)
       << outcome.out;
 }
 
@@ -92,10 +91,10 @@ TEST_F(ResumeCommand, patience_is_named_as_the_reason_and_the_key_that_helps_wor
   Outcome outcome = train(first);
   ASSERT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(says(outcome.out, "stopped at step ")) << outcome.out;
-  EXPECT_TRUE(says(outcome.out, "; --set eval.patience=0 goes on to step 60\n")) << outcome.out;
+  EXPECT_TRUE(says(outcome.out, "; --set eval.patience=0 continues to step 60\n")) << outcome.out;
   EXPECT_TRUE(says(outcome.out, "r/checkpoints/best.h5 is the checkpoint of step ")) << outcome.out;
   outcome = train({"--resume", "r"});
-  EXPECT_TRUE(says(outcome.out, " by eval.patience = 2; --set eval.patience=0 goes on to step 60\n")) << outcome.out;
+  EXPECT_TRUE(says(outcome.out, " by eval.patience = 2; --set eval.patience=0 continues to step 60\n")) << outcome.out;
   outcome = train({"--resume", "r", "--set", "eval.patience=0"});
   EXPECT_TRUE(says(outcome.out, "finished at step 60; best validation loss ")) << outcome.out;
 }
@@ -119,9 +118,9 @@ TEST_F(ResumeCommand, an_earlier_checkpoint_goes_on_in_another_folder_as_the_ref
   Outcome outcome = train({"--resume", two});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_EQ(outcome.err, "error: " + (line_ / "r") +
-                             ": holds a later checkpoint (step 6) than the one to resume (step 2); handgrad train "
+                             ": contains a later checkpoint (step 6) than the one to resume (step 2); handgrad train "
                              "--resume " +
-                             two + " --out DIR goes on from that one in another folder\n");
+                             two + " --out DIR continues from the earlier one in another folder\n");
   EXPECT_EQ(train({"--resume", two, "--out", "other"}).exit_code, 0);
   EXPECT_TRUE(line_.read("other/checkpoints/step-00000006.h5") == line_.read("r/checkpoints/step-00000006.h5"));
 }
@@ -146,8 +145,8 @@ TEST_F(ResumeCommand, other_numerics_are_said) {
                   [](CheckpointEditor& editor) { editor.set_attribute("/", "instructions", std::string("AVX1024")); });
   const Outcome outcome = train({"--resume", "r", "--set", "train.steps=8"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_TRUE(says(outcome.err, "with AVX1024, and this is numerics ")) << outcome.err;
-  EXPECT_TRUE(says(outcome.err, "the run goes on, but its bits will differ from those of the unbroken run\n"));
+  EXPECT_TRUE(says(outcome.err, "with AVX1024, this program uses numerics ")) << outcome.err;
+  EXPECT_TRUE(says(outcome.err, "the run continues, but its bits will differ from those of the uninterrupted run\n"));
 }
 
 // Under its own config nothing needs to be written before the first step.

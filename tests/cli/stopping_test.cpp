@@ -8,7 +8,7 @@ namespace {
 using test::CommandLine;
 using test::Outcome;
 
-constexpr const char* acknowledgement = "stopping, then saving (a second Ctrl-C ends at once: nothing is saved then)\n";
+constexpr const char* acknowledgement = "stopping, then saving (a second Ctrl-C ends at once: nothing is saved yet)\n";
 
 TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
@@ -24,7 +24,7 @@ TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     const Index step = test::last_acknowledged(outcome.out);
     EXPECT_EQ(outcome.last_line(),
-              "stopped after step " + std::to_string(step) + "; go on with: handgrad train --resume run");
+              "stopped after step " + std::to_string(step) + "; continue with: handgrad train --resume run");
     test::expect_same_as_never_stopped(line, "run", step);
   }
 }
@@ -104,7 +104,7 @@ TEST(Stopping, a_signal_ends_an_evaluation) {
   process.send(SIGTERM);
   const Outcome outcome = process.wait();
   EXPECT_EQ(outcome.exit_code, 128 + SIGTERM);
-  EXPECT_EQ(outcome.last_line(), "stopped after step 3; go on with: handgrad train --resume run");
+  EXPECT_EQ(outcome.last_line(), "stopped after step 3; continue with: handgrad train --resume run");
   EXPECT_EQ(outcome.out.find("validation loss"), std::string::npos);
   EXPECT_TRUE(find_checkpoint(line / "run").checkpoint->loop().evaluation_pending);
 }

@@ -139,10 +139,10 @@ TEST_F(Terminal, reading_from_it_says_so) {
   how.typed = "the \n\x04";
   const Shown shown = run_on_terminal({"generate", "run", "--prompt-file", "-", "-n", "3"}, how);
   EXPECT_EQ(shown.exit_code, 0) << shown.text;
-  EXPECT_NE(shown.text.find("note: the prompt is read from the terminal; Ctrl-D on a new line ends it"),
+  EXPECT_NE(shown.text.find("note: reading the prompt from the terminal; Ctrl-D on a new line ends it"),
             std::string::npos);
   const Shown evaluated = run_on_terminal({"eval", "run", "--data", "-"}, how);
-  EXPECT_NE(evaluated.text.find("note: the text is read from the terminal"), std::string::npos);
+  EXPECT_NE(evaluated.text.find("note: reading the text from the terminal"), std::string::npos);
 }
 
 }  // namespace

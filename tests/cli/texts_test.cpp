@@ -96,7 +96,7 @@ TEST_F(Texts, that_are_trained_on_and_validated_on_are_pointed_out) {
 TEST_F(Texts, that_cannot_be_found_say_what_may_be_meant) {
   refuses(train_on("\"none.txt\""), "none.txt; --set data.files='[\"FILE\"]' names another\n");
   refuses(train_on("\"text.txt\"", "data.validation_files=[\"none.txt\"]"), "; --set data.validation_files=");
-  refuses(train_on("\"~/text.txt\""), "/~/text.txt; ~, *, ? and $ are parts of the name");
+  refuses(train_on("\"~/text.txt\""), "/~/text.txt; ~, *, ? and $ are part of the name");
   refuses(train_on("'C:\\data\\my.txt'"), "; a backslash is part of the name");
 }
 
@@ -105,7 +105,7 @@ TEST_F(Texts, with_unknown_characters_are_refused_once) {
   const std::string message =
       "2 characters are not among the 16 of the vocabulary: '\xC3\xA9' (U+00E9) 2 times (first "
       "in b.txt, line 2, character 5); '\xE2\x80\x94' (U+2014) once (b.txt, line 2, character "
-      "6); leave them out, or train a model with tokenizer.kind=byte";
+      "6); remove them, or train a model with tokenizer.kind=byte";
   refuses(line.run({"eval", "run", "--data", "text.txt", "--data", "b.txt"}), "--data: " + message);
   refuses(line.run({"generate", "run", "--prompt-file", "b.txt"}), "prompt: 2 characters are not among the 16");
   const Outcome tuned = line.run(
@@ -124,7 +124,7 @@ TEST_F(Texts, with_other_line_ends_say_how_to_convert_them) {
   ASSERT_EQ(train_on("\"lf.txt\"").exit_code, 0);
   const Outcome outcome = line.run({"eval", "other", "--data", "crlf.txt"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_NE(outcome.err.find("; U+000D ends lines as Windows writes them: sed 's/\\r$//' FILE > NEW converts them\n"),
+  EXPECT_NE(outcome.err.find("; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them\n"),
             std::string::npos)
       << outcome.err;
 }

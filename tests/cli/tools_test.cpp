@@ -72,11 +72,10 @@ TEST_F(Tools, generate) {
   EXPECT_EQ(stopped.out.size(), 8u + 1);
   EXPECT_EQ(stopped.err, "note: the text ends because the context of 8 tokens is full (--stop-at-context)\n");
   EXPECT_EQ(line.run({"generate", "run", "--prompt", "the fox saw the", "-n", "2"}).err,
-            "note: the prompt has 15 tokens and the context 8: the model reads the last 8\n");
+            "note: the prompt has 15 tokens, the context 8: the model reads the last 8 only\n");
   const Outcome full = line.run({"generate", "run", "--prompt", "the fox ", "--stop-at-context"});
   EXPECT_EQ(full.out, "the fox \n");
-  EXPECT_EQ(full.err,
-            "note: nothing was written, since the prompt fills the context of 8 tokens (--stop-at-context)\n");
+  EXPECT_EQ(full.err, "note: nothing was generated: the prompt fills the context of 8 tokens (--stop-at-context)\n");
   EXPECT_EQ(line.run({"generate", "run", "--prompt", "the fox ", "--stop-at-context", "--quiet"}).err, "");
   const std::string stop = text.substr(10, 2);
   EXPECT_EQ(output({"generate", "run", "--prompt", "the ", "--stop", stop}), text.substr(0, text.find(stop, 4)) + "\n");
@@ -99,7 +98,7 @@ TEST_F(Tools, eval) {
   line.write("text.txt", line.read("text.txt") + "the ");
   const Outcome changed = line.run({"eval", "run"});
   EXPECT_EQ(changed.exit_code, 0);
-  EXPECT_EQ(changed.err, "note: the text is no longer the one that the model was trained on\n");
+  EXPECT_EQ(changed.err, "note: the text has changed since the model was trained\n");
 }
 
 TEST_F(Tools, inspect) {

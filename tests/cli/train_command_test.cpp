@@ -87,9 +87,9 @@ TEST(TrainCommand, goes_on_from_what_is_whole_and_begins_nothing_anew_over_what_
   line.write(six, good.substr(0, 1000));
   Outcome outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(outcome.err, "note: passed over " + six +
-                             ": it is truncated: only 1000 bytes are there\nnote: renamed to " + six + ".set-aside\n");
-  EXPECT_NE(outcome.out.find("\ngoing on after step 3\n"), std::string::npos);
+  EXPECT_EQ(outcome.err,
+            "note: passed over " + six + ": it is truncated to 1000 bytes\nnote: renamed to " + six + ".set-aside\n");
+  EXPECT_NE(outcome.out.find("\ncontinuing after step 3\n"), std::string::npos);
   EXPECT_TRUE(line.read(six) == good);
   EXPECT_TRUE(line.read(six + ".set-aside") == good.substr(0, 1000)) << "what cannot be read is kept";
   line.write(six, "");
@@ -97,10 +97,11 @@ TEST(TrainCommand, goes_on_from_what_is_whole_and_begins_nothing_anew_over_what_
   const std::string before = line.everything();
   outcome = line.run({"train", "tiny.toml", "--resume", "auto"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_NE(outcome.err.find("error: runs/tiny: none of its checkpoints can be read; handgrad inspect --reseal FILE "
-                             "accepts one that another program has edited; train --overwrite begins anew and removes "
-                             "them\n"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.err.find("error: runs/tiny: none of its checkpoints can be read; handgrad inspect --reseal FILE "
+                       "accepts one that another program has edited; train --overwrite removes them and starts a new "
+                       "run\n"),
+      std::string::npos)
       << outcome.err;
   EXPECT_TRUE(line.everything() == before);
   EXPECT_EQ(line.run({"train", "tiny.toml", "--overwrite"}).exit_code, 0) << "when asked";
@@ -119,11 +120,11 @@ TEST(TrainCommand, begins_nothing_anew_beside_a_renamed_checkpoint) {
   Outcome outcome = line.run({"train", "tiny.toml"});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_EQ(outcome.err,
-            "error: runs/tiny: holds a run; --resume auto goes on with it, --out FOLDER begins another, --overwrite "
+            "error: runs/tiny: contains a run; --resume auto continues it, --out FOLDER starts another, --overwrite "
             "replaces it\n");
   EXPECT_TRUE(line.everything() == before);
   outcome = line.run({"train", "tiny.toml", "--resume", "auto", "--set", "train.steps=7"});
-  EXPECT_NE(outcome.out.find("\ngoing on after step 6\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("\ncontinuing after step 6\n"), std::string::npos) << outcome.out;
 }
 
 // What file managers leave in folders is no checkpoint that could be recovered.
@@ -161,15 +162,15 @@ TEST(TrainCommand, fine_tunes) {
   EXPECT_EQ(
       outcome.first_error(),
       "error: runs/tiny/checkpoints/step-00000006.h5: model.n_heads is 2 there, 4 in the config; leave the key out "
-      "to take the checkpoint's");
+      "to use the checkpoint's value");
   line.write("other.txt", "the Fox");
   outcome = line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "c"});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_EQ(outcome.first_error(),
             "error: data.files: a character is not among the 16 of the vocabulary: 'F' (U+0046) once (" +
                 line / "other.txt" +
-                ", line 1, character 5); leave them out, or train a model with tokenizer.kind=byte, which has no "
-                "unknown ones");
+                ", line 1, character 5); remove them, or train a model with tokenizer.kind=byte, which has no "
+                "unknown characters");
   EXPECT_FALSE(line.exists("c"));
 }
 

@@ -208,7 +208,7 @@ TEST(load_config, reads_a_file_or_says_why_not) {
   EXPECT_EQ(message_of<ConfigError>([&] { load_config(folder / "b.toml"); }),
             "cannot read " + folder / "b.toml" + ": no such file or directory");
   EXPECT_EQ(message_of<ConfigError>([&] { load_config(folder.path()); }),
-            "cannot read " + folder.path() + ": it is a folder");
+            "cannot read " + folder.path() + ": is a directory");
 }
 
 // A locale with a decimal comma and grouped digits, since none may be installed.

@@ -224,14 +224,14 @@ TEST(files, read_says_why_not) {
   EXPECT_EQ(message_of<DataError>([&] { read_file(folder / "absent"); }),
             "cannot read " + folder / "absent" + ": no such file or directory");
   EXPECT_EQ(message_of<DataError>([&] { read_file(folder.path()); }),
-            "cannot read " + folder.path() + ": it is a folder");
+            "cannot read " + folder.path() + ": is a directory");
   write_durably(posix_files(), folder / "a", std::string(100, 'x'));
   EXPECT_EQ(message_of<DataError>([&] { read_file(folder / "a", 99); }),
             "cannot read " + folder / "a" + ": at most 99 bytes are expected, it has 100 or more");
   EXPECT_EQ(read_bytes(folder / "a", 100).size(), 100u);
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(message_of<DataError>([&] { read_bytes(folder / "pipe"); }),
-            "cannot read " + folder / "pipe" + ": it is not a regular file");
+            "cannot read " + folder / "pipe" + ": is not a regular file");
   EXPECT_EQ(message_of<DataError>([&] { read_file("/dev/zero", 1 << 20); }).find("cannot read /dev/zero: "), 0u);
   if (::geteuid() != 0) {
     ::chmod((folder / "a").c_str(), 0);

@@ -136,7 +136,7 @@ TEST_F(GeneratorTest, counts_tokens) {
   const auto model = byte_model();
   EXPECT_EQ(write(model, "a", greedy(0)).text, "");
   EXPECT_EQ(write(model, "a", greedy(5)).tokens, 5);
-  EXPECT_EQ(message_of<RangeError>([&] { write(model, "a", greedy(-1)); }), "tokens: expected 0 or more, got -1");
+  EXPECT_EQ(message_of<RangeError>([&] { write(model, "a", greedy(-1)); }), "tokens: must be at least 0, got -1");
 }
 
 TEST_F(GeneratorTest, writes_the_same_text_for_the_same_seed) {
@@ -152,9 +152,9 @@ TEST_F(GeneratorTest, writes_the_same_text_for_the_same_seed) {
 TEST_F(GeneratorTest, an_empty_prompt_is_an_error) {
   const auto model = byte_model();
   EXPECT_EQ(message_of<DataError>([&] { write(model, "", greedy(5)); }),
-            "prompt: it is empty; a model needs at least one token to go on from");
+            "prompt: must have at least one token, got none");
   Generator generator(model);
-  EXPECT_EQ(message_of<DataError>([&] { generator.next(); }), "generator: it has been given no prompt");
+  EXPECT_EQ(message_of<DataError>([&] { generator.next(); }), "generator: next() needs a prompt; call prompt() first");
   const TokenId beyond[] = {256};
   EXPECT_THROW(generator.prompt(beyond), RangeError);
 }

@@ -40,7 +40,7 @@ TEST(Sampling, top_k) {
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 1))), Ids{1});  // the lower id of two equals
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 3))), (Ids{1, 2, 4}));
   EXPECT_EQ(message_of<RangeError>([&] { generate::candidates(logits, options(1.0, -1)); }),
-            "top-k: expected 0 (off) or more, got -1");
+            "top-k: must be at least 0 (0: off), got -1");
 }
 
 TEST(Sampling, temperature) {
@@ -59,7 +59,7 @@ TEST(Sampling, temperature) {
   }
   for (const auto& [temperature, text] : {std::pair{-1.0, "-1"}, {std::nan(""), "nan"}, {INFINITY, "inf"}}) {
     EXPECT_EQ(message_of<RangeError>([&, t = temperature] { generate::candidates(logits, options(t)); }),
-              std::string("temperature: expected a number from 0 to 1e6, got ") + text);
+              std::string("temperature: must be from 0 to 1e6, got ") + text);
   }
   // Twice as hot: square roots of the odds.
   const auto hot = generate::candidates(logits_of({0.8, 0.2}), options(2.0));

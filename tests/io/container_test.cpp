@@ -82,7 +82,7 @@ TEST(container, missing_and_mistyped_things_are_named) {
   EXPECT_EQ(message_of<CheckpointError>([&] { c.values<float>("/counts"); }),
             "cannot load a.h5: /counts is int64, expected float32");
   EXPECT_EQ(message_of<CheckpointError>([&] { c.attribute<double>("/", "step"); }),
-            "cannot load a.h5: attribute step of / is of another type");
+            "cannot load a.h5: attribute step of / has another type");
   EXPECT_EQ(message_of<CheckpointError>([&] { c.attribute<double>("/", "steps"); }),
             "cannot load a.h5: / has no attribute steps");
 }
@@ -181,12 +181,12 @@ TEST(container, contents_that_no_file_can_hold_are_refused) {
   ContainerContents twice;
   twice.add<float>("/a", one, {1});
   twice.add<float>("/a", one, {1});
-  EXPECT_EQ(refusal(twice), "cannot make a checkpoint: /a is there twice, or out of order");
+  EXPECT_EQ(refusal(twice), "cannot make a checkpoint: /a is a duplicate or out of order");
   ContainerContents inside;
   inside.add<float>("/a", one, {1});
   inside.add<float>("/a-b", one, {1});
   inside.add<float>("/a/b/c", one, {1});
-  EXPECT_EQ(refusal(inside), "cannot make a checkpoint: /a/b/c lies inside another dataset");
+  EXPECT_EQ(refusal(inside), "cannot make a checkpoint: /a/b/c is inside another dataset");
   ContainerContents huge;
   huge.datasets = {{"/a", ElementType::float32, {INT64_MAX, 2}, &x}};
   EXPECT_EQ(refusal(huge), "cannot make a checkpoint: a shape is negative or too large");
@@ -198,7 +198,7 @@ TEST(container, contents_that_no_file_can_hold_are_refused) {
   EXPECT_EQ(refusal(negative), "cannot make a checkpoint: a shape is negative or too large");
   ContainerContents attribute;
   attribute.attributes = {{"/", "long", std::string(5000, 'x')}};
-  EXPECT_EQ(refusal(attribute), "cannot make a checkpoint: the attribute long is too long or holds a NUL");
+  EXPECT_EQ(refusal(attribute), "cannot make a checkpoint: the attribute long is too long or contains a NUL");
 }
 
 TEST(container, a_failing_save_leaves_the_last_one) {

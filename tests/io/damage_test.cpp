@@ -100,7 +100,7 @@ TEST(damage, foreign_and_cut_files_are_told_apart) {
   const auto first = [&](std::size_t size) {
     return Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
   };
-  EXPECT_EQ(refusal(first(96)), "cannot load a.h5: it is truncated: only 96 bytes are there");
+  EXPECT_EQ(refusal(first(96)), "cannot load a.h5: it is truncated to 96 bytes");
   EXPECT_EQ(refusal(first(whole.size() - 1)), "cannot load a.h5: it is truncated or damaged: its seal is missing");
   EXPECT_EQ(refusal(first(test::image_bytes(whole))),
             "cannot load a.h5: it has no seal: another program wrote it, or it was cut; `handgrad inspect --reseal` "
@@ -122,7 +122,7 @@ TEST(damage, files_that_cannot_be_read) {
   EXPECT_EQ(message_of<CheckpointError>([&] { Container::load(folder / "absent.h5"); }),
             "cannot read " + folder / "absent.h5" + ": no such file or directory");
   EXPECT_EQ(message_of<CheckpointError>([&] { Container::load(folder.path()); }),
-            "cannot read " + folder.path() + ": it is a folder");
+            "cannot read " + folder.path() + ": is a directory");
 }
 
 TEST(hostile, lengths_that_do_not_add_up) {
@@ -144,30 +144,29 @@ TEST(hostile, indices_with_a_seal_that_holds) {
       {index().counts(1, 0), "its index ends early"},
       {index().counts(UINT32_MAX, 0), "4294967295 datasets and 0 attributes are too many"},
       {index().counts(0, UINT32_MAX), "0 datasets and 4294967295 attributes are too many"},
-      {index().counts(0, 0).number('x'), "its index has bytes to spare"},
-      {index().counts(1, 0).dataset("/a", 1, image, 4), "/a does not lie inside the file"},
-      {index().counts(1, 0).dataset("/a", 1, UINT64_MAX - 7, 4), "/a does not lie inside the file"},
-      {index().counts(1, 0).dataset("/a", 1, 1, 4), "/a does not lie inside the file"},
-      {index().counts(1, 0).dataset("/a", Index{1} << 40, 0, std::uint64_t{1} << 42),
-       "/a does not lie inside the file"},
+      {index().counts(0, 0).number('x'), "its index has extra bytes at the end"},
+      {index().counts(1, 0).dataset("/a", 1, image, 4), "/a is not inside the file"},
+      {index().counts(1, 0).dataset("/a", 1, UINT64_MAX - 7, 4), "/a is not inside the file"},
+      {index().counts(1, 0).dataset("/a", 1, 1, 4), "/a is not inside the file"},
+      {index().counts(1, 0).dataset("/a", Index{1} << 40, 0, std::uint64_t{1} << 42), "/a is not inside the file"},
       {index().counts(1, 0).dataset("/a", INT64_MAX, 0, 4), "a shape is negative or too large"},
       {index().counts(1, 0).dataset("/a", -1, 0, 4), "a shape is negative or too large"},
-      {index().counts(1, 0).dataset("/a", 2, 0, 4), "/a has 4 bytes, which is not its shape's"},
+      {index().counts(1, 0).dataset("/a", 2, 0, 4), "/a has 4 bytes, which is not the size of its shape"},
       {index().counts(1, 0).dataset("/a", 1, 0, 4, 0), "/a has the unknown type 0"},
       {index().counts(1, 0).dataset("/a", 1, 0, 4, 6), "/a has the unknown type 6"},
       {index().counts(1, 0).text("/a").number('\1').number('\11'), "/a has 9 axes"},
       {index().counts(1, 0).dataset("a", 1, 0, 4), "\"a\" is not a path of names joined by slashes"},
       {index().counts(1, 0).dataset("/a\n", 1, 0, 4), "\"/a?\" is not a path of names joined by slashes"},
-      {index().counts(2, 0).dataset("/a", 1, 0, 4).dataset("/a", 1, 8, 4), "/a is there twice, or out of order"},
-      {index().counts(2, 0).dataset("/b", 1, 0, 4).dataset("/a", 1, 8, 4), "/a is there twice, or out of order"},
+      {index().counts(2, 0).dataset("/a", 1, 0, 4).dataset("/a", 1, 8, 4), "/a is a duplicate or out of order"},
+      {index().counts(2, 0).dataset("/b", 1, 0, 4).dataset("/a", 1, 8, 4), "/a is a duplicate or out of order"},
       {index().counts(2, 0).dataset("/a", 4, 0, 16).dataset("/b", 1, 8, 4), "/a and /b overlap"},
-      {index().counts(2, 0).dataset("/a", 1, 0, 4).dataset("/a/b", 1, 8, 4), "/a/b lies inside another dataset"},
-      {index().counts(1, 0).dataset("/a", 1, 0, 4), "/a does not have the hash of its index"},
+      {index().counts(2, 0).dataset("/a", 1, 0, 4).dataset("/a/b", 1, 8, 4), "/a/b is inside another dataset"},
+      {index().counts(1, 0).dataset("/a", 1, 0, 4), "/a does not have the hash in the index"},
       {index().counts(0, 1).text("/").text("a").number('\0'), "it has an attribute of an unknown type"},
       {index().counts(0, 1).text("/").text("a").number('\3').text(std::string(4097, 'x')),
-       "the attribute a is too long or holds a NUL"},
+       "the attribute a is too long or contains a NUL"},
       {index().counts(0, 2).text("/").text("a").number('\3').text("").text("/").text("a").number('\3').text(""),
-       "the attribute a is there twice, or out of order"},
+       "the attribute a is a duplicate or out of order"},
   };
   for (const auto& [forged, message] : cases) {
     EXPECT_EQ(refusal(test::with_index(small_file(), forged)), std::string("cannot load a.h5: ") + message);

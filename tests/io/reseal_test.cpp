@@ -142,15 +142,14 @@ TEST(reseal, foreign_storage_is_refused) {
   };
   const hsize_t chunk = 4;
   EXPECT_EQ(with_creation([](hid_t p) { H5Pset_external(p, "/etc/hostname", 0, 16); }, false),
-            "/x lies in another file");
+            "/x is stored in another file");
   EXPECT_EQ(with_creation([&](hid_t p) { H5Pset_chunk(p, 1, &chunk), H5Pset_deflate(p, 5); }),
             "/x is compressed or filtered");
   EXPECT_EQ(with_creation([&](hid_t p) { H5Pset_chunk(p, 1, &chunk), H5Pset_fletcher32(p); }),
             "/x is compressed or filtered");
-  EXPECT_EQ(with_creation([&](hid_t p) { H5Pset_chunk(p, 1, &chunk); }, false),
-            "/x was never written, or only in part");
+  EXPECT_EQ(with_creation([&](hid_t p) { H5Pset_chunk(p, 1, &chunk); }, false), "/x was never written, or only partly");
   EXPECT_EQ(with_creation([](hid_t p) { H5Pset_layout(p, H5D_COMPACT); }), "/x is neither contiguous nor chunked");
-  EXPECT_EQ(with_creation([](hid_t) {}, false), "/x was never written, or only in part");
+  EXPECT_EQ(with_creation([](hid_t) {}, false), "/x was never written, or only partly");
   EXPECT_EQ(with_creation([](hid_t) {}, false, hsize_t{1} << 40), "/x is larger than the file");
   EXPECT_EQ(with_creation(
                 [](hid_t p) {
@@ -165,9 +164,9 @@ TEST(reseal, foreign_storage_is_refused) {
 
 TEST(reseal, links_and_types_that_containers_do_not_hold_are_refused) {
   EXPECT_EQ(refusal([](hid_t f) { H5Lcreate_external("/etc/passwd", "/", f, "x", H5P_DEFAULT, H5P_DEFAULT); }),
-            "/ holds a soft or external link");
+            "/ contains a soft or external link");
   EXPECT_EQ(refusal([](hid_t f) { H5Lcreate_soft("/y", f, "x", H5P_DEFAULT, H5P_DEFAULT); }),
-            "/ holds a soft or external link");
+            "/ contains a soft or external link");
   EXPECT_EQ(refusal([](hid_t f) {
               add_numbers(f, H5T_IEEE_F32LE, 4, H5P_DEFAULT);
               H5Lcreate_hard(f, "/x", f, "y", H5P_DEFAULT, H5P_DEFAULT);
@@ -180,13 +179,13 @@ TEST(reseal, links_and_types_that_containers_do_not_hold_are_refused) {
             }),
             "/g is linked more than once");
   EXPECT_EQ(refusal([](hid_t f) { add_numbers(f, H5T_IEEE_F32BE, 4, H5P_DEFAULT); }),
-            "/x is of a type that containers do not hold");
+            "/x has a type that containers do not support");
   EXPECT_EQ(refusal([](hid_t f) {
               const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
               H5Tcommit2(f, "t", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
               H5Tclose(type);
             }),
-            "/t is neither group nor dataset");
+            "/t is neither a group nor a dataset");
 }
 
 }  // namespace

@@ -183,7 +183,8 @@ TEST(Misuse, var) {
   EXPECT_REFUSED(ShapeError, "split:", x.split_axis(0, -1, -2));
   EXPECT_REFUSED(ShapeError, "reshape: (2, 2) cannot be read as (3)", x.reshape({3}));
   EXPECT_REFUSED(ShapeError, "reshape:", x.transpose(0, 1).reshape({4}));
-  EXPECT_REFUSED(ShapeError, "relu: rows of adjacent elements are needed, got a transposed or sliced view (2, 2)", relu(x.transpose(0, 1)));
+  EXPECT_REFUSED(ShapeError, "relu: rows of adjacent elements are needed, got a transposed or sliced view (2, 2)",
+                 relu(x.transpose(0, 1)));
   EXPECT_REFUSED(Error, "gradient: there is none", x.gradient());
   EXPECT_REFUSED(Error, "relu: operand 0 is an empty handle", relu(empty));
   tape.reset();

@@ -104,7 +104,8 @@ TEST(Misuse, tensor) {
   Tensor<float> x(Shape{3});
   EXPECT_REFUSED(RangeError, "an element of [0, 3) is needed, got 3", x[3]);
   EXPECT_REFUSED(RangeError, "got -1", std::as_const(x)[-1]);
-  EXPECT_REFUSED(ShapeError, "view: heads (batch, time, head, width) with adjacent widths are needed, got (3)", x.heads());
+  EXPECT_REFUSED(ShapeError, "view: heads (batch, time, head, width) with adjacent widths are needed, got (3)",
+                 x.heads());
   const Tensor<float> taken = std::move(x);
   EXPECT_REFUSED(ShapeError, "moved from", x.view());
   EXPECT_EQ(taken.size(), 3);
@@ -120,9 +121,11 @@ TEST(Misuse, views) {
   const View<float> scalar{x, Shape{}, {}};
   EXPECT_REFUSED(ShapeError, "relu: a value of rank 1 or more is needed, got ()", scalar.rows("relu"));
   const View<float> turned{x, {2, 3}, {1, 2}};
-  EXPECT_REFUSED(ShapeError, "relu: rows of adjacent elements are needed, got a transposed or sliced view (2, 3)", turned.rows("relu"));
+  EXPECT_REFUSED(ShapeError, "relu: rows of adjacent elements are needed, got a transposed or sliced view (2, 3)",
+                 turned.rows("relu"));
   EXPECT_REFUSED(ShapeError, "make a copy with contiguous()", turned.rows());
-  EXPECT_REFUSED(ShapeError, "view: heads (batch, time, head, width) with adjacent widths are needed, got (2, 3)", turned.heads());
+  EXPECT_REFUSED(ShapeError, "view: heads (batch, time, head, width) with adjacent widths are needed, got (2, 3)",
+                 turned.heads());
 }
 
 TEST(Misuse, random_and_dropout) {

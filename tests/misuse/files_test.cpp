@@ -61,11 +61,11 @@ TEST(MisuseIo, contents) {
   const float x[2] = {};
   const std::span<const float> two(x, 2);
   ContainerContents contents;
-  EXPECT_REFUSED(ShapeError, "container: /a: a shape of its 2 values is needed, got (3)",
+  EXPECT_REFUSED(ShapeError, "container: /a: the shape must have 2 elements, got (3)",
                  contents.add<float>("/a", two, {3}));
   EXPECT_REFUSED(ShapeError, "got ()", contents.add<float>("/a", two, {}));
   EXPECT_REFUSED(ShapeError, "got (-1, -2)", contents.add<float>("/a", two, {-1, -2}));
-  EXPECT_REFUSED(ShapeError, "of its 0 values", contents.add<float>("/a", {}, {1}));
+  EXPECT_REFUSED(ShapeError, "the shape must have 0 elements, got (1)", contents.add<float>("/a", {}, {1}));
   constexpr Index half = Index{1} << 62;
   EXPECT_REFUSED(ShapeError, "/a", contents.add<float>("/a", {}, {half, 4}));  // their product is 0 in 64 bits
   EXPECT_TRUE(contents.datasets.empty());
@@ -105,7 +105,7 @@ TEST(MisuseIo, containers) {
   EXPECT_EQ(container.find_attribute("", ""), nullptr);
   DatasetEntry foreign = container.datasets().front();
   foreign.offset = std::numeric_limits<std::uint64_t>::max() - 1;
-  EXPECT_REFUSED(CheckpointError, "do not lie inside its", container.bytes_of(foreign));
+  EXPECT_REFUSED(CheckpointError, "are not inside its", container.bytes_of(foreign));
   foreign.offset = 0, foreign.bytes = 1u << 30;
   EXPECT_REFUSED(CheckpointError, "one: /a: bytes 0 to", container.bytes_of(foreign));
 }

@@ -154,7 +154,8 @@ TEST(MisuseKernels, heads) {
                  rope_backward<float>(m.h, {places.data(), 1, 2}, table, m.h3));
   const AttentionInputs<float> in{m.h, m.h, m.h};
   const SoftmaxStatistics<float> statistics{m.pair, m.pair};
-  EXPECT_REFUSED(ShapeError, "causal_attention_forward: memory", causal_attention_forward<float>({}, {}, statistics, m.h));
+  EXPECT_REFUSED(ShapeError, "causal_attention_forward: memory",
+                 causal_attention_forward<float>({}, {}, statistics, m.h));
   EXPECT_REFUSED(ShapeError, "causal_attention_forward: heads (1, 2, 1, 2) with memory are needed, got (1, 3, 1, 2)",
                  causal_attention_forward<float>(in, {}, statistics, m.h3));
   EXPECT_REFUSED(ShapeError, "causal_attention_forward: row maxima of 2 elements are needed, got 0",

@@ -19,20 +19,18 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 TEST(MisuseGenerate, sampling) {
   const std::vector<float> two{0.0f, 1.0f}, bad{0.0f, inf}, hidden{-inf, -inf};
   const std::vector<generate::Candidate> one{{0, 1.0}};
-  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one token are needed, got none",
-                 generate::candidates({}, {}));
-  EXPECT_REFUSED(RangeError, "sampling: the logits of at least one", sample_token({}, {}, 0));
-  EXPECT_REFUSED(RangeError, "sampling: at least one candidate is needed, got none", generate::draw({}, 0.5));
-  EXPECT_REFUSED(RangeError, "sampling: u in [0, 1) is needed, got 1", generate::draw(one, 1.0));
+  EXPECT_REFUSED(RangeError, "sampling: the logits must not be empty", generate::candidates({}, {}));
+  EXPECT_REFUSED(RangeError, "sampling: the logits must not be empty", sample_token({}, {}, 0));
+  EXPECT_REFUSED(RangeError, "sampling: the candidates must not be empty", generate::draw({}, 0.5));
+  EXPECT_REFUSED(RangeError, "sampling: u must be in [0, 1), got 1", generate::draw(one, 1.0));
   EXPECT_REFUSED(RangeError, "got nan", generate::draw(one, nan));
   EXPECT_REFUSED(RangeError, "got -0.5", generate::draw(one, -0.5));
   EXPECT_REFUSED(NonFiniteError, "sampling: the logit of token 1 is inf", generate::candidates(bad, {}));
   EXPECT_REFUSED(NonFiniteError, "sampling: every logit is -infinity", generate::candidates(hidden, {}));
-  EXPECT_REFUSED(RangeError, "temperature: expected a number from 0 to 1e6, got nan", validate({.temperature = nan}));
+  EXPECT_REFUSED(RangeError, "temperature: must be from 0 to 1e6, got nan", validate({.temperature = nan}));
   EXPECT_REFUSED(RangeError, "temperature:", generate::candidates(two, {.temperature = -1.0}));
-  EXPECT_REFUSED(RangeError, "top-k: expected 0 (off) or more, got -1", generate::candidates(two, {.top_k = -1}));
-  EXPECT_REFUSED(RangeError, "top-p: expected a number from 0 to 1, got 1.5",
-                 generate::candidates(two, {.top_p = 1.5}));
+  EXPECT_REFUSED(RangeError, "top-k: must be at least 0 (0: off), got -1", generate::candidates(two, {.top_k = -1}));
+  EXPECT_REFUSED(RangeError, "top-p: must be from 0 to 1, got 1.5", generate::candidates(two, {.top_p = 1.5}));
 }
 
 TEST(MisuseGenerate, generator) {
@@ -41,19 +39,19 @@ TEST(MisuseGenerate, generator) {
   const CausalLm<float> model(resolve(config).model);
   EXPECT_REFUSED(RangeError, "temperature:", Generator(model, {.temperature = nan}));
   Generator generator(model);
-  EXPECT_REFUSED(DataError, "generator: it has been given no prompt", generator.next());
-  EXPECT_REFUSED(DataError, "prompt: it is empty", generator.prompt({}));
+  EXPECT_REFUSED(DataError, "generator: next() needs a prompt; call prompt() first", generator.next());
+  EXPECT_REFUSED(DataError, "prompt: must have at least one token, got none", generator.prompt({}));
   EXPECT_REFUSED(RangeError, "embedding: id 256", generator.prompt(std::vector<TokenId>{256}));
-  EXPECT_REFUSED(DataError, "given no prompt", generator.next());
+  EXPECT_REFUSED(DataError, "generator: next() needs a prompt", generator.next());
   EXPECT_TRUE(generator.logits().empty());
   const auto write = [](std::string_view) { return true; };
   const ByteTokenizer bytes;
-  EXPECT_REFUSED(DataError, "prompt: it is empty", generate_text(model, bytes, "", {}, write));
-  EXPECT_REFUSED(RangeError, "tokens: expected 0 or more, got -1",
+  EXPECT_REFUSED(DataError, "prompt: must have at least one token, got none",
+                 generate_text(model, bytes, "", {}, write));
+  EXPECT_REFUSED(RangeError, "tokens: must be at least 0, got -1",
                  generate_text(model, bytes, "a", {.sampling = {}, .tokens = -1, .stop = ""}, write));
-  EXPECT_REFUSED(Error, "generate_text: a sink that takes the text is needed",
-                 generate_text(model, bytes, "a", {}, {}));
-  EXPECT_REFUSED(RangeError, "the tokenizer must be the model's, got 2 tokens for a vocabulary of 256",
+  EXPECT_REFUSED(Error, "generate_text: the sink must not be empty", generate_text(model, bytes, "a", {}, {}));
+  EXPECT_REFUSED(RangeError, "the tokenizer must match the model, got 2 tokens for a vocabulary of 256",
                  generate_text(model, CharTokenizer::from_text("ab"), "a", {}, write));
   EXPECT_EQ(default_prompt(CharTokenizer::from_text("ab")), "a");
 }

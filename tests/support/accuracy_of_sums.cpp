@@ -232,7 +232,8 @@ ErrorMeter<S> attentions(Index rows, Hostile& hostile) {
   AttentionOptions options;
   options.causal = false;
   causal_attention_forward<S>({heads(q, queries), heads(k, keys), heads(v, keys)}, options,
-                              {row_max.span(), log_sum.span()}, View<S>{y.data(), queries, contiguous_strides(queries)}.heads());
+                              {row_max.span(), log_sum.span()},
+                              View<S>{y.data(), queries, contiguous_strides(queries)}.heads());
   ErrorMeter<S> meter;
   const auto n = static_cast<std::size_t>(width);
   for (Index r = 0; r < rows; ++r) {

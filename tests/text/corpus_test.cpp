@@ -175,15 +175,15 @@ TEST_F(CorpusTest, notes_what_is_read_twice) {
   fs::create_symlink("a.txt", folder_ / "link.txt");
   const Corpus corpus = read({a, b, path("link.txt"), b});
   EXPECT_EQ(text_notes(corpus),
-            (std::vector<std::string>{path("link.txt") + " is read again: it is one of the files before it",
-                                      b + " is read again: it is one of the files before it"}));
+            (std::vector<std::string>{path("link.txt") + " is read twice: it is one of the files before it",
+                                      b + " is read twice: it is one of the files before it"}));
   EXPECT_EQ(files_in_both(read({a}).files, read({b, path("link.txt")}).files),
             std::vector<std::string>{path("link.txt")});
 }
 
 TEST_F(CorpusTest, says_that_names_are_taken_as_they_are) {
   const std::string expanded =
-      "; ~, *, ? and $ are parts of the name and not expanded: name the file, or a folder of .txt and .md files";
+      "; ~, *, ? and $ are part of the name and not expanded: name the file, or a folder of .txt and .md files";
   for (const char* name : {"~/t.txt", "$HOME/t.txt", "*.txt"}) {
     EXPECT_EQ(error_of({path(name)}), "no such file or folder: " + path(name) + expanded);
   }
@@ -210,7 +210,7 @@ TEST_F(CorpusTest, says_what_cannot_be_read) {
 TEST_F(CorpusTest, says_what_may_not_be_read) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything; BadInput.permissions runs as an ordinary user";
   fs::permissions(write("locked.txt", "x"), fs::perms::none);
-  EXPECT_EQ(error_of({path("locked.txt")}), "cannot read " + path("locked.txt") + ": Permission denied");
+  EXPECT_EQ(error_of({path("locked.txt")}), "cannot read " + path("locked.txt") + ": permission denied");
   write("texts/below/a.txt", "x");
   fs::permissions(path("texts/below"), fs::perms::none);
   EXPECT_NE(error_of({path("texts")}).find("Permission denied"), std::string::npos);

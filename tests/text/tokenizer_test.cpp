@@ -107,12 +107,15 @@ TEST(CharTokenizer, names_an_unknown_character_and_its_place) {
                   "a\xC3\xA9"
                   "bZ");
             }),
-            "unknown character 'Z' (U+005A) at character 3 (byte offset 4): it is not among the 3 of the vocabulary");
-  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("\xE2\x82\xAC"); }),
-            "unknown character '\xE2\x82\xAC' (U+20AC) at character 0 (byte offset 0): it is not among the 3 of the "
+            "unknown character 'Z' (U+005A) at character 3 (byte offset 4): it is not one of the 3 characters of the "
             "vocabulary");
-  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("a\n"); }),
-            "unknown character U+000A at character 1 (byte offset 1): it is not among the 3 of the vocabulary");
+  EXPECT_EQ(test::message_of<DataError>([&] { tokenizer.encode("\xE2\x82\xAC"); }),
+            "unknown character '\xE2\x82\xAC' (U+20AC) at character 0 (byte offset 0): it is not one of the 3 "
+            "characters of the "
+            "vocabulary");
+  EXPECT_EQ(
+      test::message_of<DataError>([&] { tokenizer.encode("a\n"); }),
+      "unknown character U+000A at character 1 (byte offset 1): it is not one of the 3 characters of the vocabulary");
 }
 
 TEST(CharTokenizer, refuses_invalid_utf8) {
@@ -142,9 +145,9 @@ TEST(CharTokenizer, refuses_a_foreign_vocabulary_that_is_none) {
   EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer(V{'a', 0xD800});
             }),
-            "char vocabulary: entry 1 is 0xD800, which is no code point");
+            "char vocabulary: entry 1 is 0xD800, which is not a code point");
   EXPECT_EQ(test::message_of<DataError>([] { CharTokenizer(V{0x110000}); }),
-            "char vocabulary: entry 0 is 0x110000, which is no code point");
+            "char vocabulary: entry 0 is 0x110000, which is not a code point");
 }
 
 TEST(Tokenizer, refuses_tokens_outside_the_vocabulary) {

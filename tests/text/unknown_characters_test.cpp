@@ -21,7 +21,7 @@ Corpus corpus_of(const std::vector<std::pair<std::string, std::string>>& files) 
   return corpus;
 }
 
-const std::string way_out = "; leave them out, or train a model with tokenizer.kind=byte, which has no unknown ones";
+const std::string way_out = "; remove them, or train a model with tokenizer.kind=byte, which has no unknown characters";
 
 TEST(UnknownCharacters, are_all_said_at_once_with_their_places) {
   const CharTokenizer tokenizer = CharTokenizer::from_text("abcdefghijklmnopqrstuvwxyz .\n");
@@ -47,7 +47,7 @@ TEST(UnknownCharacters, a_long_list_is_cut) {
   const std::string message =
       message_of<DataError>([&] { encode_text(CharTokenizer::from_text("a"), text, "prompt"); });
   EXPECT_NE(message.find("26 characters are not among the 1"), std::string::npos) << message;
-  EXPECT_NE(message.find("; and 18 more; leave"), std::string::npos) << message;
+  EXPECT_NE(message.find("; and 18 more; remove"), std::string::npos) << message;
 }
 
 TEST(UnknownCharacters, line_ends_and_marks_say_how_to_be_rid_of_them) {
@@ -59,7 +59,7 @@ TEST(UnknownCharacters, line_ends_and_marks_say_how_to_be_rid_of_them) {
                 "a.txt");
   });
   EXPECT_NE(message.find("U+000D 2 times"), std::string::npos) << message;
-  EXPECT_NE(message.find("; U+000D ends lines as Windows writes them: sed 's/\\r$//' FILE > NEW converts them"),
+  EXPECT_NE(message.find("; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them"),
             std::string::npos)
       << message;
   EXPECT_NE(message.find("; U+FEFF is a byte order mark: "), std::string::npos) << message;

@@ -66,13 +66,13 @@ TEST(Split, rounds_the_training_part_down) {
 TEST(Split, names_the_part_that_is_too_short) {
   const auto tokens = counting(100);
   EXPECT_EQ(test::message_of<DataError>([&] { split_by_fraction(tokens, 0.1, 10); }),
-            "validation part too short: it has 10 tokens, and a context of 10 needs at least one more than that; take "
+            "validation part too short: it has 10 tokens, but a context of 10 needs at least one more than that; use "
             "a longer text or a smaller context");
   EXPECT_EQ(test::message_of<DataError>([&] { split_by_fraction(tokens, 0.5, 50); }),
-            "training part too short: it has 50 tokens, and a context of 50 needs at least one more than that; take a "
+            "training part too short: it has 50 tokens, but a context of 50 needs at least one more than that; use a "
             "longer text or a smaller context");
   EXPECT_EQ(test::message_of<DataError>([&] { split_as_given(tokens, std::span(tokens).first(3), 8); }),
-            "validation part too short: it has 3 tokens, and a context of 8 needs at least one more than that; take a "
+            "validation part too short: it has 3 tokens, but a context of 8 needs at least one more than that; use a "
             "longer text or a smaller context");
   EXPECT_THROW(split_by_fraction(tokens, 0.0, 8), DataError);
   EXPECT_THROW(split_by_fraction({}, 0.1, 8), DataError);
@@ -200,7 +200,7 @@ TEST(TokenWindows, batches_may_be_cut_anywhere) {
 TEST(TokenWindows, refuses_what_does_not_fit) {
   const auto tokens = counting(8);
   EXPECT_EQ(test::message_of<DataError>([&] { TokenWindows(tokens, 8, DataOrder::random, 1); }),
-            "text too short: it has 8 tokens, and a context of 8 needs at least one more than that; take a longer text "
+            "text too short: it has 8 tokens, but a context of 8 needs at least one more than that; use a longer text "
             "or a smaller context");
   EXPECT_THROW(TokenWindows(tokens, std::numeric_limits<Index>::max(), DataOrder::epoch, 1), DataError);
   EXPECT_THROW(TokenWindows(tokens, 0, DataOrder::epoch, 1), RangeError);
