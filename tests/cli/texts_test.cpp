@@ -45,9 +45,9 @@ std::string wide(const std::string& text) {
 
 TEST_F(Texts, in_another_encoding_are_named_wherever_they_are_given) {
   const std::string utf16 = "it looks like UTF-16LE (", latin = "perhaps it is WINDOWS-1252 (";
-  line.write("folder/good.txt", test::tale(400));
-  line.write("folder/wide.txt", wide(test::tale(400)));
-  line.write("latin.txt", "It\x92s late.\n" + test::tale(400));
+  line.write("folder/good.txt", test::sample_text(400));
+  line.write("folder/wide.txt", wide(test::sample_text(400)));
+  line.write("latin.txt", "It\x92s late.\n" + test::sample_text(400));
   refuses(train_on("\"folder\""), line / "folder/wide.txt" + ": not UTF-8 text: byte offset 1 is NUL; " + utf16);
   refuses(train_on("\"latin.txt\""), line / "latin.txt" + ": invalid UTF-8 at byte offset 2: ");
   refuses(train_on("\"text.txt\"", "data.validation_files=[\"latin.txt\"]"), latin);
@@ -62,8 +62,8 @@ TEST_F(Texts, in_another_encoding_are_named_wherever_they_are_given) {
 }
 
 TEST_F(Texts, of_a_folder_are_counted_at_the_start) {
-  line.write("texts/a.txt", test::tale(200));
-  line.write("texts/b.md", "\xEF\xBB\xBF" + test::tale(200) + "\r\n");
+  line.write("texts/a.txt", test::sample_text(200));
+  line.write("texts/b.md", "\xEF\xBB\xBF" + test::sample_text(200) + "\r\n");
   line.write("texts/.git/description.txt", "git");
   line.write("texts/b.md~", "backup");
   files::create_symlink("a.txt", line / "texts/link.txt");

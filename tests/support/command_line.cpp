@@ -174,7 +174,7 @@ std::string CommandLine::everything() const {
 }
 
 void CommandLine::prepare(const std::string& more) const {
-  write("text.txt", tale(400));
+  write("text.txt", sample_text(400));
   write("tiny.toml",
         "[data]\nfiles = [\"text.txt\"]\n"
         "[model]\nn_layers = 1\nn_heads = 2\nd_model = 16\nd_ff = 24\ncontext = 8\n"

@@ -17,7 +17,7 @@ class OneThread : public ::testing::Test {
 };
 
 /// Words in an order that a small model can learn something of; the same for the same length.
-inline std::string tale(std::size_t bytes) {
+inline std::string sample_text(std::size_t bytes) {
   static const char* const words[] = {"the ", "fox ", "saw ", "a ", "hen ", "and ", "ran ", "home.\n"};
   std::string text;
   for (std::uint32_t i = 1; text.size() < bytes; ++i) text += words[(i * 2654435761u >> 13) % 8];
@@ -45,7 +45,7 @@ inline void make_gpt(ModelConfig& m) {
 inline void make_llama(ModelConfig& m) { m.n_heads = 4, m.n_kv_heads = 2, m.qk_norm = true; }
 
 inline DataSource tiny_source(const Config& config, std::size_t bytes = 180) {
-  return DataSource::from_text(config, tale(bytes));
+  return DataSource::from_text(config, sample_text(bytes));
 }
 
 inline std::string bytes_of(const float* values, Index count) {

@@ -38,7 +38,7 @@ class EvaluateTest : public test::OneThread {};
 
 TEST_F(EvaluateTest, the_whole_of_a_text_whatever_its_length) {
   Config config = test::tiny_config();
-  std::string text = test::tale(200);
+  std::string text = test::sample_text(200);
   for (std::size_t i = 0; i < text.size(); i += 9) text.replace(i, 1, "\xc3\xa9");  // two bytes, one token
   Trainer trainer(config, DataSource::from_text(config, text));
   test::train_to(trainer, 10);

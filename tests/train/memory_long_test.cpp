@@ -41,7 +41,7 @@ Index measured_peak(const Config& config, const std::string& text) {
 }
 
 TEST(MemoryLong, the_estimate_is_within_a_fifth_of_what_is_taken) {
-  const std::string text = test::tale(400'000);
+  const std::string text = test::sample_text(400'000);
   Config explicit_form = shape(4, 128, 512, 4), gpt = shape(4, 256, 128, 32), wide = shape(4, 768, 128, 8);
   explicit_form.model.attention = AttentionKind::explicit_form;
   test::make_gpt(gpt.model);

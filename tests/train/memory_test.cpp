@@ -178,7 +178,7 @@ TEST(MemoryOfARun, too_much_is_refused_before_anything_is_made) {
       line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set", "model.context=2048", "--set",
                 "data.files=[\"long.txt\"]", "--set", "model.n_layers=200"});
   EXPECT_EQ(outcome.exit_code, 4) << "the text is too short, said first";
-  line.write("long.txt", test::tale(50'000));
+  line.write("long.txt", test::sample_text(50'000));
   const std::string with_text = line.everything();
   const Outcome refused =
       line.run({"train", "tiny.toml", "--set", "train.batch_size=60000", "--set", "model.context=2048", "--set",

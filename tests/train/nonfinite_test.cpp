@@ -13,7 +13,7 @@
 #include "handgrad/train/run.h"
 #include "support/temporary_folder.h"
 
-// P12: a NaN or an infinity planted in any operation's output or gradient never reaches the weights, and the operation
+// A NaN or an infinity planted in any operation's output or gradient never reaches the weights, and the operation
 // is named.
 
 namespace handgrad {

@@ -174,7 +174,7 @@ TEST_F(ResumeTest, refuses_another_text_or_tokenizer) {
   const Config config = tiny_config();
   Trainer trainer(config, tiny_source(config));
   trainer.save(folder / "0");
-  std::string text = test::tale(180);
+  std::string text = test::sample_text(180);
   std::swap(text[3], text[4]);
   EXPECT_NE(message_of<ConfigError>([&] {
               Trainer::resume(folder / "0", DataSource::from_text(config, text));

@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include "support/accuracy_table.h"
+#include "accuracy/table.h"
 
 namespace handgrad::test {
 namespace {

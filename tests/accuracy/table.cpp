@@ -1,4 +1,4 @@
-#include "support/accuracy_table.h"
+#include "accuracy/table.h"
 
 #include <fmt/format.h>
 

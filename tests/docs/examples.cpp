@@ -1,4 +1,4 @@
-#include "support/examples.h"
+#include "docs/examples.h"
 
 #include <cstdlib>
 #include <sstream>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "handgrad/ops/ops.h"
-#include "support/examples.h"
+#include "docs/examples.h"
 
 // How a worked example of docs/gradients is run, in double.
 

@@ -2,7 +2,7 @@
 
 #include "core/math.h"
 #include "handgrad/ops/ops.h"
-#include "support/accuracy.h"
+#include "accuracy/error_meter.h"
 
 namespace handgrad::test {
 namespace {
@@ -15,7 +15,7 @@ Wide tanh_argument(Wide x) { return 2 * std::sqrt(2 / std::numbers::pi_v<Wide>) 
 Wide tanh_slope(Wide x) { return 2 * std::sqrt(2 / std::numbers::pi_v<Wide>) * (1 + 3 * 0.044715L * x * x); }
 
 // Half of the inputs have any scale, half lie where the function bends.
-double wide_or_near(Hostile& h, double reach) {
+double wide_or_near(HardInputs& h, double reach) {
   return h.uniform(0, 1) < 0.5 ? h.of_any_scale(-126, 127) : h.uniform(-reach, reach);
 }
 
@@ -34,8 +34,8 @@ struct Function {
 
 template <class S>
 ErrorMeter<S> measure(const Function& f, const Run<S>& run, std::uint32_t stream, Index inputs) {
-  Hostile hostile(stream);
-  const auto x = hostile.elements<S>(inputs, [&](Hostile& h) { return wide_or_near(h, f.reach); });
+  HardInputs inputs(stream);
+  const auto x = inputs.elements<S>(inputs, [&](HardInputs& h) { return wide_or_near(h, f.reach); });
   Tensor<S> y(x.shape());
   run(x.rows(), y.rows());
   ErrorMeter<S> meter;
@@ -117,9 +117,9 @@ std::vector<Function> functions() {
 
 template <class S>
 void measure_pairs(Index inputs, ErrorMeter<S>& sum, ErrorMeter<S>& product, ErrorMeter<S>& gated) {
-  Hostile hostile(100);
-  const auto draw = [](Hostile& h) { return wide_or_near(h, 80); };
-  const auto a = hostile.elements<S>(inputs, draw), b = hostile.elements<S>(inputs, draw);
+  HardInputs inputs(100);
+  const auto draw = [](HardInputs& h) { return wide_or_near(h, 80); };
+  const auto a = inputs.elements<S>(inputs, draw), b = inputs.elements<S>(inputs, draw);
   Tensor<S> y(a.shape());
   const auto for_each = [&](auto&& take) {
     for (Index i = 0; i < inputs; ++i) take(y[i], static_cast<Wide>(a[i]), static_cast<Wide>(b[i]));

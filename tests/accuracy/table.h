@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/accuracy.h"
+#include "accuracy/error_meter.h"
 
 namespace handgrad::test {
 

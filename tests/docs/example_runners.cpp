@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "handgrad/optim/optimizer.h"
-#include "support/example_run.h"
+#include "docs/example_run.h"
 
 // What runs the examples of docs/gradients: the operations themselves, forward and backward, in double.
 

@@ -9,7 +9,7 @@
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
-// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of hostile scale.
+// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of inputs scale.
 
 namespace handgrad::test {
 
@@ -55,9 +55,9 @@ class ErrorMeter {
 };
 
 /// Numbers on which sums and functions go wrong: every scale, both signs, a few far above their row.
-class Hostile {
+class HardInputs {
  public:
-  explicit Hostile(std::uint32_t substream) : random_(20, Stream::audit, substream) {}
+  explicit HardInputs(std::uint32_t substream) : random_(20, Stream::audit, substream) {}
 
   /// In [low, high).
   double uniform(double low, double high) { return low + (high - low) * random_.uniform(next_++); }
@@ -82,7 +82,7 @@ class Hostile {
     return x;
   }
   template <class S>
-  Tensor<S> elements(Index count, const std::function<double(Hostile&)>& draw) {
+  Tensor<S> elements(Index count, const std::function<double(HardInputs&)>& draw) {
     Tensor<S> x({1, count});
     for (Index i = 0; i < count; ++i) x[i] = static_cast<S>(draw(*this));
     return x;

@@ -1,4 +1,4 @@
-#include "support/example_run.h"
+#include "docs/example_run.h"
 
 namespace handgrad::test {
 
