@@ -9,7 +9,7 @@
 #include "handgrad/config/parse.h"
 #include "handgrad/config/validate.h"
 #include "handgrad/core/errors.h"
-#include "handgrad/core/gemm.h"
+#include "handgrad/core/numerics.h"
 #include "handgrad/io/container_writer.h"
 
 namespace handgrad {

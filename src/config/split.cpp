@@ -10,7 +10,7 @@ namespace handgrad {
 
 Index block_sequences(Index context) {
   if (context < 1) throw RangeError(fmt::format("block of sequences: a context has 1 token or more, got {}", context));
-  return block_rows(context) / context;
+  return gemm::block_rows(context) / context;
 }
 
 std::string split_note(const Config& config) {

@@ -7,7 +7,7 @@
 
 #include "handgrad/core/errors.h"
 
-namespace handgrad {
+namespace handgrad::memory {
 namespace {
 
 constexpr std::size_t cache_line = 64;
@@ -39,4 +39,4 @@ void free_aligned(void* memory) noexcept { std::free(memory); }
 
 Index allocations_of_this_thread() { return allocations; }
 
-}  // namespace handgrad
+}  // namespace handgrad::memory

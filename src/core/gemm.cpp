@@ -13,7 +13,7 @@
 #include <dnnl.h>
 #endif
 
-namespace handgrad {
+namespace handgrad::gemm {
 namespace {
 
 template <class S>
@@ -95,7 +95,18 @@ Index block_rows(Index time) {
   return (256 + time - 1) / time * time;
 }
 
-namespace {
+const char* kernel_name() {
+#if defined(HANDGRAD_ONEDNN)
+  static const std::string name = [] {
+    const dnnl_version_t* v = dnnl_version();
+    return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
+  }();
+  return name.c_str();
+#else
+  return "Eigen " EIGEN_MAKESTRING(EIGEN_WORLD_VERSION) "." EIGEN_MAKESTRING(EIGEN_MAJOR_VERSION) "." EIGEN_MAKESTRING(
+      EIGEN_MINOR_VERSION);
+#endif
+}
 
 const char* instruction_set() {
 #if defined(HANDGRAD_ONEDNN)
@@ -127,23 +138,6 @@ const char* instruction_set() {
 #endif
 }
 
-}  // namespace
-
-Numerics this_numerics() { return {numerics_version, gemm_kernel_name(), instruction_set()}; }
-
-const char* gemm_kernel_name() {
-#if defined(HANDGRAD_ONEDNN)
-  static const std::string name = [] {
-    const dnnl_version_t* v = dnnl_version();
-    return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
-  }();
-  return name.c_str();
-#else
-  return "Eigen " EIGEN_MAKESTRING(EIGEN_WORLD_VERSION) "." EIGEN_MAKESTRING(EIGEN_MAJOR_VERSION) "." EIGEN_MAKESTRING(
-      EIGEN_MINOR_VERSION);
-#endif
-}
-
 #define HANDGRAD_INSTANTIATE(S)                                         \
   template void multiply<S>(Operand<S>, Operand<S>, S, Store, Rows<S>); \
   template void multiply_tiled<S>(Operand<S>, Operand<S>, S, Store, Rows<S>, const ProductTiles&);
@@ -152,4 +146,4 @@ HANDGRAD_INSTANTIATE(double)
 HANDGRAD_INSTANTIATE(std::complex<double>)
 #undef HANDGRAD_INSTANTIATE
 
-}  // namespace handgrad
+}  // namespace handgrad::gemm

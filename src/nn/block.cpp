@@ -16,7 +16,7 @@ Block::Block(ParameterStore<S>& store, const std::string& name, const ModelConfi
       feed_forward_(store, name + "/feed_forward", config, layer) {}
 
 template <class S>
-Var<S> Block::forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const {
+Var<S> Block::forward(const ForwardContext<S>& context, Var<S> x, const RopeTable<S>* table) const {
   const typename Tape<S>::Scope scope(context.tape, name_);
   const auto normed = [&](const char* name, const Norm& norm) {
     const typename Tape<S>::Scope norm_scope(context.tape, name);
@@ -30,7 +30,7 @@ Var<S> Block::forward(const Context<S>& context, Var<S> x, const RopeTable<S>* t
 
 #define HANDGRAD_INSTANTIATE(S)                                                             \
   template Block::Block(ParameterStore<S>&, const std::string&, const ModelConfig&, Index); \
-  template Var<S> Block::forward(const Context<S>&, Var<S>, const RopeTable<S>*) const;
+  template Var<S> Block::forward(const ForwardContext<S>&, Var<S>, const RopeTable<S>*) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

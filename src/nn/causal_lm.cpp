@@ -95,7 +95,7 @@ void CausalLm<S>::allocate_gradients() {
 }
 
 template <class S>
-Var<S> CausalLm<S>::embed(const Context<S>& context, const TokenBatch& batch) const {
+Var<S> CausalLm<S>::embed(const ForwardContext<S>& context, const TokenBatch& batch) const {
   const Index time = context.positions.time;
   Var<S> x = embedding(context.tape.parameter_second_use(context.store, embedding_), batch.tokens, {batch.batch, time});
   if (positions_ >= 0) {
@@ -130,7 +130,7 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
   if (!batch.positions && held + time > config_.context) {
     throw RangeError(fmt::format("model: {} tokens behind {} exceed the context of {}", time, held, config_.context));
   }
-  const Context<S> context{
+  const ForwardContext<S> context{
       .tape = tape,
       .store = store_,
       .positions = batch.positions ? batch.positions : PositionsRef{default_positions_.data() + held, 1, time},

@@ -31,7 +31,7 @@ CausalSelfAttention::CausalSelfAttention(ParameterStore<S>& store, const std::st
 }
 
 template <class S>
-Var<S> CausalSelfAttention::forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const {
+Var<S> CausalSelfAttention::forward(const ForwardContext<S>& context, Var<S> x, const RopeTable<S>* table) const {
   const typename Tape<S>::Scope scope(context.tape, "attention");
   const Shape shape = x.shape();
   if (shape.rank() != 3 || shape[-1] % heads_ != 0) {
@@ -65,7 +65,7 @@ Var<S> CausalSelfAttention::forward(const Context<S>& context, Var<S> x, const R
 }
 
 template <class S>
-Var<S> CausalSelfAttention::attend(const Context<S>& context, Var<S> q, Var<S> k, Var<S> v) const {
+Var<S> CausalSelfAttention::attend(const ForwardContext<S>& context, Var<S> q, Var<S> k, Var<S> v) const {
   if (KvCache<S>* cache = context.options.cache) {
     cache->store(layer_, k.heads(), v.heads());
     const Index time = cache->length() + k.extent(1);
@@ -81,7 +81,7 @@ Var<S> CausalSelfAttention::attend(const Context<S>& context, Var<S> q, Var<S> k
 
 // The same for (B, H_kv, G, T, D): the key head is broadcast to the queries of its group.
 template <class S>
-Var<S> CausalSelfAttention::attend_explicitly(const Context<S>& context, const Var<S>& q, const Var<S>& k,
+Var<S> CausalSelfAttention::attend_explicitly(const ForwardContext<S>& context, const Var<S>& q, const Var<S>& k,
                                               const Var<S>& v) const {
   const Index group = heads_ / kv_heads_;
   const auto grouped = [](const Var<S>& x, Index kv_heads, Index queries_each) {
@@ -98,7 +98,7 @@ Var<S> CausalSelfAttention::attend_explicitly(const Context<S>& context, const V
 #define HANDGRAD_INSTANTIATE(S)                                                                                 \
   template CausalSelfAttention::CausalSelfAttention(ParameterStore<S>&, const std::string&, const ModelConfig&, \
                                                     Index);                                                     \
-  template Var<S> CausalSelfAttention::forward(const Context<S>&, Var<S>, const RopeTable<S>*) const;
+  template Var<S> CausalSelfAttention::forward(const ForwardContext<S>&, Var<S>, const RopeTable<S>*) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

@@ -23,7 +23,7 @@ FeedForward::FeedForward(ParameterStore<S>& store, const std::string& name, cons
       down_(store, name + "/down", config.d_ff, config.d_model, config.bias, ParameterRole::residual_matrix) {}
 
 template <class S>
-Var<S> FeedForward::forward(const Context<S>& context, Var<S> x) const {
+Var<S> FeedForward::forward(const ForwardContext<S>& context, Var<S> x) const {
   const typename Tape<S>::Scope scope(context.tape, "feed_forward");
   if (x.shape().rank() != 3) {
     throw ShapeError(fmt::format("feed-forward layer: x (B, T, C) is needed, got {}", x.shape().to_string()));
@@ -45,7 +45,7 @@ Var<S> FeedForward::forward(const Context<S>& context, Var<S> x) const {
 
 #define HANDGRAD_INSTANTIATE(S)                                                                         \
   template FeedForward::FeedForward(ParameterStore<S>&, const std::string&, const ModelConfig&, Index); \
-  template Var<S> FeedForward::forward(const Context<S>&, Var<S>) const;
+  template Var<S> FeedForward::forward(const ForwardContext<S>&, Var<S>) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

@@ -12,14 +12,14 @@ Linear::Linear(ParameterStore<S>& store, const std::string& name, Index in, Inde
 }
 
 template <class S>
-Var<S> Linear::forward(const Context<S>& context, Var<S> x) const {
+Var<S> Linear::forward(const ForwardContext<S>& context, Var<S> x) const {
   return linear(std::move(x), context.tape.parameter(context.store, weight_),
                 bias_ < 0 ? Var<S>() : context.tape.parameter(context.store, bias_));
 }
 
 #define HANDGRAD_INSTANTIATE(S)                                                                       \
   template Linear::Linear(ParameterStore<S>&, const std::string&, Index, Index, bool, ParameterRole); \
-  template Var<S> Linear::forward(const Context<S>&, Var<S>) const;
+  template Var<S> Linear::forward(const ForwardContext<S>&, Var<S>) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

@@ -13,7 +13,7 @@ Norm::Norm(ParameterStore<S>& store, const std::string& name, Index width, NormK
 }
 
 template <class S>
-Var<S> Norm::forward(const Context<S>& context, Var<S> x) const {
+Var<S> Norm::forward(const ForwardContext<S>& context, Var<S> x) const {
   const Var<S> weight = context.tape.parameter(context.store, weight_);
   if (kind_ == NormKind::rms) return rms_norm(std::move(x), weight, eps_);
   return layer_norm(std::move(x), weight, bias_ < 0 ? Var<S>() : context.tape.parameter(context.store, bias_), eps_);
@@ -21,7 +21,7 @@ Var<S> Norm::forward(const Context<S>& context, Var<S> x) const {
 
 #define HANDGRAD_INSTANTIATE(S)                                                               \
   template Norm::Norm(ParameterStore<S>&, const std::string&, Index, NormKind, bool, double); \
-  template Var<S> Norm::forward(const Context<S>&, Var<S>) const;
+  template Var<S> Norm::forward(const ForwardContext<S>&, Var<S>) const;
 HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 

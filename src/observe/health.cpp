@@ -13,6 +13,10 @@
 namespace handgrad {
 namespace {
 
+using gemm::multiply;
+using gemm::Store;
+using gemm::Transpose;
+
 constexpr Index parameter_tile = 65536, attention_tile = 128, unit_tile = 64;
 constexpr double dead = 1e-6;
 constexpr std::string_view down_weight = "/feed_forward/down/weight";

@@ -56,5 +56,5 @@ void add_column_sums(Index rows, Index cols, Index block, S* into, F row) {
 }
 
 /// Rows in a block of sequences for an array whose last two axes are (time, features).
-inline Index rows_in_block(const Shape& shape) { return shape.rank() < 2 ? 1 : block_rows(shape[-2]); }
+inline Index rows_in_block(const Shape& shape) { return shape.rank() < 2 ? 1 : gemm::block_rows(shape[-2]); }
 }  // namespace handgrad

@@ -12,6 +12,10 @@
 namespace handgrad {
 namespace {
 
+using gemm::multiply_tiled;
+using gemm::Store;
+using gemm::Transpose;
+
 void check_shapes(const Shape& x, const Shape& weight, const Shape* bias) {
   if (x.rank() < 1 || weight.rank() != 2 || x[-1] != weight[1] ||
       (bias && (bias->rank() != 1 || (*bias)[0] != weight[0]))) {

@@ -10,6 +10,11 @@
 namespace handgrad {
 namespace {
 
+using gemm::multiply_tiled;
+using gemm::Operand;
+using gemm::Store;
+using gemm::Transpose;
+
 // A slab is a part of one block of sequences, so that its bounds do not depend on the split of a batch. A block of up
 // to 512 rows is one slab; longer blocks are split at multiples of 256.
 Index slab_size(Index block, const LossOptions& options) {

@@ -14,7 +14,7 @@ namespace {
 
 // Rows of heads in one block: blocks are counted in sequences.
 Index head_rows_in_block(const Shape& shape) {
-  return shape.rank() == 4 ? block_rows(shape[1]) * shape[2] : rows_in_block(shape);
+  return shape.rank() == 4 ? gemm::block_rows(shape[1]) * shape[2] : rows_in_block(shape);
 }
 
 }  // namespace

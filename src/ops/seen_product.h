@@ -13,6 +13,11 @@
 
 namespace handgrad {
 
+using gemm::multiply;
+using gemm::Operand;
+using gemm::Store;
+using gemm::Transpose;
+
 /// True if no element is NaN or infinite. It finds the largest exponent of 16 columns at a time, in a loop over rows
 /// that the compiler can vectorise.
 template <class S>

@@ -11,7 +11,7 @@
 #include "handgrad/verify/tolerances.h"
 #include "verify/draws.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 template <class S>
 AddedGradient<S>::AddedGradient(ParameterStore<S>& store, std::uint64_t seed) : store_(store) {
@@ -80,4 +80,4 @@ std::vector<std::string> AddedGradient<S>::violations(double limit) const {
 template class AddedGradient<float>;
 template class AddedGradient<double>;
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

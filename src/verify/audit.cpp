@@ -35,7 +35,7 @@ struct Batch {
 // The loss of a model on a batch, with the dropout masks of the first step. In every scalar the weights have the values
 // of the initial float weights.
 template <class S>
-class ModelLoss final : public Subject<S> {
+class ModelLoss final : public verify::Subject<S> {
  public:
   ModelLoss(const ModelConfig& config, const CausalLm<float>& weights, const Batch& batch, std::uint64_t seed)
       : model_(config), batch_(batch), seed_(seed) {
@@ -66,8 +66,8 @@ class Audit {
       : config_(config), batch_(batch), options_(options), weights_(config) {
     weights_.initialise(options.seed);
     exact_ = subject_of<double>(config_);
-    exact_loss_ = add_gradient(*exact_);
-    largest_ = largest_gradient(exact_->store());
+    exact_loss_ = verify::add_gradient(*exact_);
+    largest_ = verify::largest_gradient(exact_->store());
   }
 
   AuditReport run() {
@@ -85,11 +85,11 @@ class Audit {
 
  private:
   template <class S>
-  std::unique_ptr<Subject<S>> subject_of(const ModelConfig& config) const {
+  std::unique_ptr<verify::Subject<S>> subject_of(const ModelConfig& config) const {
     return std::make_unique<ModelLoss<S>>(config, weights_, batch_, options_.seed);
   }
   template <class S>
-  SubjectFactory<S> factory() const {
+  verify::SubjectFactory<S> factory() const {
     return [this] { return subject_of<S>(config_); };
   }
   std::function<void(double)> progress(const char* what) const {
@@ -99,7 +99,7 @@ class Audit {
   // There are many small evaluations; each runs on one thread.
   template <class S, class F>
   void for_each(const char* what, Index count, F f) {
-    for_each_evaluation<S>(factory<S>(), thread_count(), count, f, progress(what));
+    verify::for_each_evaluation<S>(factory<S>(), thread_count(), count, f, progress(what));
   }
   void add_row(const char* section, std::string name, double error, double limit, std::string where = "") {
     report_.rows.push_back({section, std::move(name), error, limit, std::move(where)});
@@ -117,7 +117,7 @@ class Audit {
       AuditRow row{"complex step", p.name, 0.0, model_tolerances.complex_step, ""};
       for (const GradientEntry& entry : found.entries) {
         if (entry.tensor != p.name) continue;
-        if (keep_worst(row.error, entry.complex_error) || row.where.empty()) {
+        if (verify::keep_worst(row.error, entry.complex_error) || row.where.empty()) {
           row.where = fmt::format("[{}]", entry.index);
         }
       }
@@ -129,8 +129,8 @@ class Audit {
   void check_directions() {
     const ParameterStore<double>& store = exact_->store();
     std::vector<double> errors(options_.directions);
-    for_each<Complex>("directions", options_.directions, [&](Index n, Subject<Complex>& subject) {
-      const Random random(options_.seed, Stream::audit, draw_number(Draw::direction, n));
+    for_each<Complex>("directions", options_.directions, [&](Index n, verify::Subject<Complex>& subject) {
+      const Random random(options_.seed, Stream::audit, verify::draw_number(verify::Draw::direction, n));
       Complex* values = subject.store().mutable_values();
       double expected = 0.0, size = 0.0;
       for (const Parameter& p : store.parameters()) {
@@ -149,15 +149,15 @@ class Audit {
     });
     AuditRow row{"complex step", fmt::format("{} directions over all", options_.directions), 0.0, 1e-12, ""};
     for (std::size_t n = 0; n < errors.size(); ++n) {
-      if (keep_worst(row.error, errors[n])) row.where = fmt::format("direction {}", n);
+      if (verify::keep_worst(row.error, errors[n])) row.where = fmt::format("direction {}", n);
     }
     report_.rows.push_back(row);
   }
 
   // The relative error of the backward pass against central differences along one direction of one tensor, in S.
   template <class S>
-  double difference_error(Subject<S>& subject, const Parameter& p, double h) const {
-    const Random random(options_.seed, Stream::audit, draw_number(Draw::tensor_direction, p.offset));
+  double difference_error(verify::Subject<S>& subject, const Parameter& p, double h) const {
+    const Random random(options_.seed, Stream::audit, verify::draw_number(verify::Draw::tensor_direction, p.offset));
     const Index n = p.shape.size();
     const double* gradient = exact_->store().gradients() + p.offset;
     S* values = subject.store().mutable_values() + p.offset;
@@ -187,7 +187,7 @@ class Audit {
 
   // The smallest error over the steps 1e-1 to 1e-9.
   template <class S>
-  AuditRow best_difference(Subject<S>& subject, const Parameter& p) const {
+  AuditRow best_difference(verify::Subject<S>& subject, const Parameter& p) const {
     AuditRow row{"finite differences", p.name, 0.0, 1e-4, ""};
     for (int decade = 1; decade <= 9; ++decade) {
       const double error = difference_error(subject, p, std::pow(10.0, -decade));
@@ -199,23 +199,24 @@ class Audit {
   void check_differences() {
     const auto& parameters = exact_->store().parameters();
     std::vector<AuditRow> rows(parameters.size());
-    for_each<double>("finite differences", std::ssize(rows),
-                     [&](Index i, Subject<double>& subject) { rows[i] = best_difference(subject, parameters[i]); });
+    for_each<double>("finite differences", std::ssize(rows), [&](Index i, verify::Subject<double>& subject) {
+      rows[i] = best_difference(subject, parameters[i]);
+    });
     std::vector<double> in_float(parameters.size());
-    for_each<float>("finite differences in float", std::ssize(rows), [&](Index i, Subject<float>& subject) {
+    for_each<float>("finite differences in float", std::ssize(rows), [&](Index i, verify::Subject<float>& subject) {
       in_float[i] = best_difference(subject, parameters[i]).error;
     });
     report_.rows.insert(report_.rows.end(), rows.begin(), rows.end());
     double worst_in_float = 0.0;
-    for (const double error : in_float) keep_worst(worst_in_float, error);
+    for (const double error : in_float) verify::keep_worst(worst_in_float, error);
     add_row("finite differences", "(in float, for comparison: no proof)", worst_in_float, HUGE_VAL, "best step");
   }
 
   void compare_float_with_double() {
     const auto subject = subject_of<float>(config_);
-    const double loss = add_gradient(*subject);
+    const double loss = verify::add_gradient(*subject);
     add_row("float against double", "loss", std::abs(loss - exact_loss_) / std::max(exact_loss_, 1e-6), 1e-6);
-    for (const auto& [tensor, error] : float_gradient_errors(subject->store(), exact_->store())) {
+    for (const auto& [tensor, error] : verify::float_gradient_errors(subject->store(), exact_->store())) {
       add_row("float against double", tensor, error, model_tolerances.in_float, "relative L2");
     }
   }
@@ -224,10 +225,10 @@ class Audit {
     ModelConfig other = config_;
     other.attention = config_.attention == AttentionKind::tiled ? AttentionKind::explicit_form : AttentionKind::tiled;
     const auto subject = subject_of<double>(other);
-    add_gradient(*subject);
+    verify::add_gradient(*subject);
     double worst = 0.0;
     for (Index i = 0; i < subject->store().flat_size(); ++i) {
-      keep_worst(worst, std::abs(subject->store().gradients()[i] - exact_->store().gradients()[i]));
+      verify::keep_worst(worst, std::abs(subject->store().gradients()[i] - exact_->store().gradients()[i]));
     }
     add_row("paths", "explicit = tiled attention, gradients", worst / std::max(largest_, 1e-300), 1e-12);
   }
@@ -242,7 +243,7 @@ class Audit {
       const Var<float> one = weights_.logits(tape, {batch_.tokens.subspan(t, 1)}, {.cache = &cache});
       const float *cached = one.view().data, *uncached = whole.view().data + t * config_.vocab_size;
       for (Index v = 0; v < config_.vocab_size; ++v) {
-        keep_worst(worst, std::abs(static_cast<double>(cached[v] - uncached[v])));
+        verify::keep_worst(worst, std::abs(static_cast<double>(cached[v] - uncached[v])));
       }
     }
     add_row("paths", "cached = uncached logits", worst, 1e-5);
@@ -254,7 +255,7 @@ class Audit {
     for (const int count : {1, 2, 3, 7}) {
       const ThreadScope scope(count);
       const auto subject = subject_of<float>(config_);
-      add_gradient(*subject);
+      verify::add_gradient(*subject);
       const float* gradients = subject->store().gradients();
       if (first.empty()) first.assign(gradients, gradients + subject->store().flat_size());
       if (std::memcmp(first.data(), gradients, first.size() * sizeof(float)) != 0) different += 1.0;
@@ -266,14 +267,14 @@ class Audit {
   template <class S>
   void check_rules(const char* scalar, double limit) {
     const auto subject = subject_of<S>(config_);
-    const std::vector<std::string> changed = watched_gradient(*subject);
+    const std::vector<std::string> changed = verify::watched_gradient(*subject);
     add_row("rules", fmt::format("operands keep their bits, {}", scalar), static_cast<double>(changed.size()), 0.0,
             changed.empty() ? "" : changed.front());
-    const AddedGradient<S> proof(subject->store(), options_.seed);
-    add_gradient(*subject);
+    const verify::AddedGradient<S> proof(subject->store(), options_.seed);
+    verify::add_gradient(*subject);
     AuditRow added{"rules", fmt::format("gradients are added, {}", scalar), 0.0, limit, ""};
     for (const auto& row : proof.compare()) {
-      if (keep_worst(added.error, row.error)) added.where = fmt::format("{}[{}]", row.tensor, row.index);
+      if (verify::keep_worst(added.error, row.error)) added.where = fmt::format("{}[{}]", row.tensor, row.index);
     }
     report_.rows.push_back(added);
   }
@@ -282,7 +283,7 @@ class Audit {
   Batch batch_;
   AuditOptions options_;
   CausalLm<float> weights_;
-  std::unique_ptr<Subject<double>> exact_;
+  std::unique_ptr<verify::Subject<double>> exact_;
   double exact_loss_ = 0.0, largest_ = 0.0;
   AuditReport report_;
 };

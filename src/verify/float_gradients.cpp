@@ -6,7 +6,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/verify/tolerances.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 double largest_gradient(const ParameterStore<double>& store) {
   double largest = 0.0;
@@ -36,4 +36,4 @@ std::vector<TensorError> float_gradient_errors(const ParameterStore<float>& foun
   return errors;
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

@@ -67,14 +67,14 @@ std::vector<Index> entries_to_check(Index size, Index wanted, const Random& rand
 }
 
 // sum_i weight(i) values[i]
-double weighted_sum(const Subject<double>& subject, const std::vector<double>& values) {
+double weighted_sum(const verify::Subject<double>& subject, const std::vector<double>& values) {
   double sum = 0.0;
   for (std::size_t i = 0; i < values.size(); ++i) sum += subject.weight(static_cast<Index>(i)) * values[i];
   return sum;
 }
 
 // Im f(x + ih) / h for element `at` of the store.
-double complex_step(Subject<Complex>& subject, Index at, double h) {
+double complex_step(verify::Subject<Complex>& subject, Index at, double h) {
   Complex& x = subject.store().mutable_values()[at];
   const Complex before = x;
   x = {before.real(), h};
@@ -86,7 +86,7 @@ double complex_step(Subject<Complex>& subject, Index at, double h) {
 }
 
 // The value at x + by for element `at` of the store.
-std::vector<double> shifted(Subject<double>& subject, Index at, double by) {
+std::vector<double> shifted(verify::Subject<double>& subject, Index at, double by) {
   double& x = subject.store().mutable_values()[at];
   const double before = x;
   x = before + by;
@@ -97,7 +97,7 @@ std::vector<double> shifted(Subject<double>& subject, Index at, double by) {
 
 // Central differences of fourth order. Elements are subtracted before they are summed, so that elements that do not
 // depend on x cancel exactly.
-double central_difference(Subject<double>& subject, Index at, double h) {
+double central_difference(verify::Subject<double>& subject, Index at, double h) {
   const auto far_above = shifted(subject, at, 2 * h), above = shifted(subject, at, h);
   const auto below = shifted(subject, at, -h), far_below = shifted(subject, at, -2 * h);
   std::vector<double> y(above.size());
@@ -108,7 +108,7 @@ double central_difference(Subject<double>& subject, Index at, double h) {
 // True if <f, w> has a kink within 2h of the point: the slopes to the right and to the left differ by more than
 // `least`, and the difference does not decrease with the step as it does for a smooth function. Also true for a
 // function that oscillates within h.
-bool has_kink(Subject<double>& subject, Index at, double h, double least) {
+bool has_kink(verify::Subject<double>& subject, Index at, double h, double least) {
   const auto value = [&](double by) { return weighted_sum(subject, shifted(subject, at, by)); };
   const double here = value(0.0);
   const auto jump = [&](double step) { return std::abs(value(step) - 2.0 * here + value(-step)) / step; };
@@ -116,7 +116,7 @@ bool has_kink(Subject<double>& subject, Index at, double h, double least) {
   return wide > least && (narrow > wide / 3.0 || narrow < wide / 30.0);
 }
 
-void add_difference(Subject<double>& subject, Index at, double step, GradientEntry& entry) {
+void add_difference(verify::Subject<double>& subject, Index at, double step, GradientEntry& entry) {
   const double unit = std::max(1.0, std::abs(subject.store().values()[at])), h = step * unit;
   const double difference = central_difference(subject, at, h);
   entry.difference = difference;
@@ -126,7 +126,7 @@ void add_difference(Subject<double>& subject, Index at, double step, GradientEnt
   entry.undefined = entry.kink && has_kink(subject, at, 1e-7 * unit, 1e-3 * slope);
 }
 
-void require_repeatable(Subject<double>& subject, const std::vector<double>& first) {
+void require_repeatable(verify::Subject<double>& subject, const std::vector<double>& first) {
   const std::vector<double> second = evaluate(subject);
   if (!std::equal(first.begin(), first.end(), second.begin(), second.end(),
                   [](double a, double b) { return a == b || (a != a && b != b); })) {
@@ -148,7 +148,7 @@ void draw_entries(const ParameterStore<double>& store, const GradientCheckOption
   }
 }
 
-void compare_entries(const Subjects& subjects, const GradientCheckOptions& options, GradientReport& report) {
+void compare_entries(const verify::Subjects& subjects, const GradientCheckOptions& options, GradientReport& report) {
   const auto count = std::ssize(report.entries);
   const auto place = [&](const auto& store, const GradientEntry& entry) {
     return store.find(entry.tensor)->offset + entry.index;
@@ -158,17 +158,17 @@ void compare_entries(const Subjects& subjects, const GradientCheckOptions& optio
     return [=, &options](double share) { options.progress(from + (to - from) * share); };
   };
   const double middle = options.differences ? 0.3 : 1.0;
-  for_each_evaluation<Complex>(
+  verify::for_each_evaluation<Complex>(
       subjects.in_complex, options.workers, count,
-      [&](Index i, Subject<Complex>& subject) {
+      [&](Index i, verify::Subject<Complex>& subject) {
         GradientEntry& entry = report.entries[i];
         entry.complex_step = complex_step(subject, place(subject.store(), entry), options.complex_step);
       },
       progress(0.0, middle));
   if (!options.differences) return;
-  for_each_evaluation<double>(
+  verify::for_each_evaluation<double>(
       subjects.in_double, options.workers, count,
-      [&](Index i, Subject<double>& subject) {
+      [&](Index i, verify::Subject<double>& subject) {
         GradientEntry& entry = report.entries[i];
         add_difference(subject, place(subject.store(), entry), options.difference_step, entry);
       },
@@ -177,25 +177,25 @@ void compare_entries(const Subjects& subjects, const GradientCheckOptions& optio
 
 }  // namespace
 
-GradientReport check_gradients(const Subjects& subjects, const GradientCheckOptions& options) {
+GradientReport check_gradients(const verify::Subjects& subjects, const GradientCheckOptions& options) {
   if (options.entries < 1) {
     throw RangeError(fmt::format("gradient check: entries of a tensor: 1 or more are needed, got {}", options.entries));
   }
   const ThreadScope threads(options.workers);
-  const std::unique_ptr<Subject<double>> subject = subjects.in_double();
+  const std::unique_ptr<verify::Subject<double>> subject = subjects.in_double();
   GradientReport report;
-  const OperandWatch<double> watch(subject->store());
+  const verify::OperandWatch<double> watch(subject->store());
   const std::vector<double> value = evaluate(*subject);
   report.violations = watch.violations();
   if (!report.violations.empty()) return report;  // a function that changes its operands has no derivative
   require_repeatable(*subject, value);
-  report.violations = watched_gradient(*subject);
+  report.violations = verify::watched_gradient(*subject);
   draw_entries(subject->store(), options, report);
   if (!report.violations.empty()) return report;
   compare_entries(subjects, options, report);
   report.compute_errors();
-  const AddedGradient<double> second(subject->store(), options.seed);
-  add_gradient(*subject);
+  const verify::AddedGradient<double> second(subject->store(), options.seed);
+  verify::add_gradient(*subject);
   report.violations = second.violations(added_limit);
   return report;
 }
@@ -232,11 +232,11 @@ void GradientReport::compute_errors() {
     if (e.undefined) continue;
     const double size = std::abs(e.complex_step);
     const bool large = size > 1e-4 * largest[e.tensor];
-    keep_worst(worst_complex_error, e.complex_error);
-    if (large) keep_worst(worst_relative_complex_error, complex_distance / size);
+    verify::keep_worst(worst_complex_error, e.complex_error);
+    if (large) verify::keep_worst(worst_relative_complex_error, complex_distance / size);
     if (e.kink) continue;
-    keep_worst(worst_difference_error, e.difference_error);
-    if (large) keep_worst(worst_relative_difference_error, difference_distance / size);
+    verify::keep_worst(worst_difference_error, e.difference_error);
+    if (large) verify::keep_worst(worst_relative_difference_error, difference_distance / size);
   }
 }
 

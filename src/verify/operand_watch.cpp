@@ -9,7 +9,7 @@
 #include "handgrad/core/errors.h"
 #include "handgrad/files/hash.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 template <class S>
 OperandWatch<S>::OperandWatch(const ParameterStore<S>& store) : store_(store) {
@@ -69,4 +69,4 @@ std::vector<std::string> OperandWatch<S>::violations() const {
 template class OperandWatch<float>;
 template class OperandWatch<double>;
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

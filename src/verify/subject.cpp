@@ -8,7 +8,7 @@
 #include "core/math.h"
 #include "handgrad/verify/operand_watch.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 namespace {
 
 template <class S>
@@ -96,4 +96,4 @@ HANDGRAD_FOR_ALL_SCALARS(HANDGRAD_INSTANTIATE)
 HANDGRAD_FOR_REAL_SCALARS(HANDGRAD_INSTANTIATE)
 #undef HANDGRAD_INSTANTIATE
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

@@ -9,7 +9,7 @@
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
-// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of inputs scale.
+// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of extreme scale.
 
 namespace handgrad::test {
 

@@ -1,8 +1,8 @@
 #include <numbers>
 
+#include "accuracy/error_meter.h"
 #include "core/math.h"
 #include "handgrad/ops/ops.h"
-#include "accuracy/error_meter.h"
 
 namespace handgrad::test {
 namespace {
@@ -34,8 +34,8 @@ struct Function {
 
 template <class S>
 ErrorMeter<S> measure(const Function& f, const Run<S>& run, std::uint32_t stream, Index inputs) {
-  HardInputs inputs(stream);
-  const auto x = inputs.elements<S>(inputs, [&](HardInputs& h) { return wide_or_near(h, f.reach); });
+  HardInputs hard(stream);
+  const auto x = hard.elements<S>(inputs, [&](HardInputs& h) { return wide_or_near(h, f.reach); });
   Tensor<S> y(x.shape());
   run(x.rows(), y.rows());
   ErrorMeter<S> meter;
@@ -117,9 +117,9 @@ std::vector<Function> functions() {
 
 template <class S>
 void measure_pairs(Index inputs, ErrorMeter<S>& sum, ErrorMeter<S>& product, ErrorMeter<S>& gated) {
-  HardInputs inputs(100);
+  HardInputs hard(100);
   const auto draw = [](HardInputs& h) { return wide_or_near(h, 80); };
-  const auto a = inputs.elements<S>(inputs, draw), b = inputs.elements<S>(inputs, draw);
+  const auto a = hard.elements<S>(inputs, draw), b = hard.elements<S>(inputs, draw);
   Tensor<S> y(a.shape());
   const auto for_each = [&](auto&& take) {
     for (Index i = 0; i < inputs; ++i) take(y[i], static_cast<Wide>(a[i]), static_cast<Wide>(b[i]));

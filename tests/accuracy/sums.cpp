@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "accuracy/error_meter.h"
 #include "handgrad/ops/ops.h"
 #include "handgrad/optim/optimizer.h"
-#include "accuracy/error_meter.h"
 
 namespace handgrad::test {
 namespace {
@@ -27,8 +27,8 @@ Wide sum_over(std::size_t n, F&& f) {
 Wide largest(const WideRow& x) { return *std::max_element(x.begin(), x.end()); }
 
 template <class S>
-ErrorMeter<S> sums(Index rows, HardInputs& inputs) {
-  const auto x = inputs.rows<S>(rows, width, -60, 60, 20);
+ErrorMeter<S> sums(Index rows, HardInputs& hard) {
+  const auto x = hard.rows<S>(rows, width, -60, 60, 20);
   ErrorMeter<S> meter;
   for (Index r = 0; r < rows; ++r) {
     const View<const S> row{x.data() + r * width, {width}, contiguous_strides({width})};
@@ -41,8 +41,8 @@ ErrorMeter<S> sums(Index rows, HardInputs& inputs) {
 }
 
 template <class S>
-ErrorMeter<S> products(Index rows, HardInputs& inputs) {
-  const auto x = inputs.rows<S>(rows, width, -30, 30, 10), weight = inputs.rows<S>(67, width, -20, 20, 10);
+ErrorMeter<S> products(Index rows, HardInputs& hard) {
+  const auto x = hard.rows<S>(rows, width, -30, 30, 10), weight = hard.rows<S>(67, width, -20, 20, 10);
   Tensor<S> y({rows, 67});
   linear_forward<S>(x.rows(), weight.rows(), {}, 1, y.rows());
   ErrorMeter<S> meter;
@@ -58,13 +58,13 @@ ErrorMeter<S> products(Index rows, HardInputs& inputs) {
 
 // Logits of any scale up to hundreds. A rounding of x - m is magnified by its own size.
 template <class S>
-Tensor<S> logits(Index rows, HardInputs& inputs) {
-  return inputs.rows<S>(rows, width, -20, 5, 4);
+Tensor<S> logits(Index rows, HardInputs& hard) {
+  return hard.rows<S>(rows, width, -20, 5, 4);
 }
 
 template <class S>
-ErrorMeter<S> softmaxes(Index rows, HardInputs& inputs) {
-  const auto x = logits<S>(rows, inputs);
+ErrorMeter<S> softmaxes(Index rows, HardInputs& hard) {
+  const auto x = logits<S>(rows, hard);
   Tensor<S> y(x.shape());
   softmax_forward<S>(x.view(), y.view());
   ErrorMeter<S> meter;
@@ -80,8 +80,8 @@ ErrorMeter<S> softmaxes(Index rows, HardInputs& inputs) {
 }
 
 template <class S>
-ErrorMeter<S> softmax_slopes(Index rows, HardInputs& inputs) {
-  const auto x = logits<S>(rows, inputs), dy = inputs.rows<S>(rows, width, -30, 30, 10);
+ErrorMeter<S> softmax_slopes(Index rows, HardInputs& hard) {
+  const auto x = logits<S>(rows, hard), dy = hard.rows<S>(rows, width, -30, 30, 10);
   Tensor<S> y(x.shape()), dx(x.shape());
   softmax_forward<S>(x.view(), y.view());
   softmax_backward<S>(y.view(), dy.view(), dx.view());
@@ -98,8 +98,8 @@ ErrorMeter<S> softmax_slopes(Index rows, HardInputs& inputs) {
 }
 
 template <class S>
-ErrorMeter<S> log_softmaxes(Index rows, HardInputs& inputs) {
-  const auto x = logits<S>(rows, inputs);
+ErrorMeter<S> log_softmaxes(Index rows, HardInputs& hard) {
+  const auto x = logits<S>(rows, hard);
   Tensor<S> y(x.shape());
   log_softmax_forward<S>(x.view(), y.view());
   ErrorMeter<S> meter;
@@ -114,12 +114,12 @@ ErrorMeter<S> log_softmaxes(Index rows, HardInputs& inputs) {
 }
 
 template <class S>
-ErrorMeter<S> losses(Index rows, HardInputs& inputs) {
-  const auto x = logits<S>(rows, inputs);
+ErrorMeter<S> losses(Index rows, HardInputs& hard) {
+  const auto x = logits<S>(rows, hard);
   ErrorMeter<S> meter;
   for (Index r = 0; r < rows; ++r) {
     const WideRow w = wide(x.rows().row(r), width);
-    const TokenId target = static_cast<TokenId>(inputs.uniform(0, static_cast<double>(width)));
+    const TokenId target = static_cast<TokenId>(hard.uniform(0, static_cast<double>(width)));
     S row_max, own_log_sum, loss;
     cross_entropy_forward<S>(x.rows().slice(r, 1), std::span(&target, 1), {},
                              {std::span(&row_max, 1), std::span(&own_log_sum, 1)}, std::span(&loss, 1));
@@ -132,10 +132,10 @@ ErrorMeter<S> losses(Index rows, HardInputs& inputs) {
 
 // Forward and the gradient of x, for the statistics that the forward pass has saved.
 template <class S>
-void layer_norms(Index rows, HardInputs& inputs, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
+void layer_norms(Index rows, HardInputs& hard, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
   const double eps = 1e-5;
-  const auto x = inputs.rows<S>(rows, width, -20, 40, 10), dy = inputs.rows<S>(rows, width, -20, 20, 10);
-  const auto weight = inputs.rows<S>(1, width, 0, 1, 6), bias = inputs.rows<S>(1, width, 0, 1, 6);
+  const auto x = hard.rows<S>(rows, width, -20, 40, 10), dy = hard.rows<S>(rows, width, -20, 20, 10);
+  const auto weight = hard.rows<S>(1, width, 0, 1, 6), bias = hard.rows<S>(1, width, 0, 1, 6);
   Tensor<S> y(x.shape()), dx(x.shape()), means({rows}), inverses({rows});
   const LayerNormStatistics<S> statistics{means.span(), inverses.span()};
   layer_norm_forward<S>(x.rows(), weight.span(), bias.span(), eps, statistics, y.rows());
@@ -165,10 +165,10 @@ void layer_norms(Index rows, HardInputs& inputs, ErrorMeter<S>& forward, ErrorMe
 }
 
 template <class S>
-void rms_norms(Index rows, HardInputs& inputs, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
+void rms_norms(Index rows, HardInputs& hard, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
   const double eps = 1e-5;
-  const auto x = inputs.rows<S>(rows, width, -20, 40, 10), dy = inputs.rows<S>(rows, width, -20, 20, 10);
-  const auto weight = inputs.rows<S>(1, width, 0, 1, 6);
+  const auto x = hard.rows<S>(rows, width, -20, 40, 10), dy = hard.rows<S>(rows, width, -20, 20, 10);
+  const auto weight = hard.rows<S>(1, width, 0, 1, 6);
   Tensor<S> y(x.shape()), dx(x.shape()), inverses({rows});
   rms_norm_forward<S>(x.view(), weight.span(), eps, inverses.span(), y.view());
   rms_norm_backward<S>({x.view(), weight.span(), inverses.span()}, 1, dy.view(), dx.view(), {});
@@ -190,13 +190,12 @@ void rms_norms(Index rows, HardInputs& inputs, ErrorMeter<S>& forward, ErrorMete
 }
 
 template <class S>
-ErrorMeter<S> turns(Index rows, HardInputs& inputs) {
+ErrorMeter<S> turns(Index rows, HardInputs& hard) {
   const Index head = 64, heads = 3, most = 4096;
-  const auto x = inputs.rows<S>(rows, heads * head, -30, 30, 20);
+  const auto x = hard.rows<S>(rows, heads * head, -30, 30, 20);
   Tensor<S> y(x.shape());
   std::vector<Index> positions;
-  for (Index r = 0; r < rows; ++r)
-    positions.push_back(static_cast<Index>(inputs.uniform(0, static_cast<double>(most))));
+  for (Index r = 0; r < rows; ++r) positions.push_back(static_cast<Index>(hard.uniform(0, static_cast<double>(most))));
   RopeTable<S> table(head, 10000.0, RopePairing::adjacent);
   table.extend(most);
   const Shape shape{1, rows, heads, head};
@@ -220,10 +219,10 @@ ErrorMeter<S> turns(Index rows, HardInputs& inputs) {
 
 // Tiled attention of one query to `width` keys: terms are p |v|, magnified by the roundings of a score.
 template <class S>
-ErrorMeter<S> attentions(Index rows, HardInputs& inputs) {
+ErrorMeter<S> attentions(Index rows, HardInputs& hard) {
   const Index head = 16;
-  const auto q = inputs.rows<S>(rows, head, -10, 2, 2), k = inputs.rows<S>(width, head, -2, 2, 2),
-             v = inputs.rows<S>(width, head, -30, 30, 10);
+  const auto q = hard.rows<S>(rows, head, -10, 2, 2), k = hard.rows<S>(width, head, -2, 2, 2),
+             v = hard.rows<S>(width, head, -30, 30, 10);
   Tensor<S> y(q.shape()), row_max({rows}), log_sum({rows});
   const Shape queries{1, rows, 1, head}, keys{1, width, 1, head};
   const auto heads = [](const Tensor<S>& x, const Shape& s) {
@@ -265,14 +264,14 @@ ErrorMeter<S> attentions(Index rows, HardInputs& inputs) {
 
 // The first update from zero moments: mhat = g, vhat = g^2.
 template <class S>
-ErrorMeter<S> updates(Index inputs, HardInputs& inputs) {
+ErrorMeter<S> updates(Index inputs, HardInputs& hard) {
   ParameterStore<S> store;
   store.add("w", {1, inputs});
   store.allocate();
   store.allocate_gradients();
   for (Index i = 0; i < inputs; ++i) {
-    store.mutable_values()[i] = static_cast<S>(inputs.of_any_scale(-40, 10));
-    store.gradients()[i] = static_cast<S>(inputs.of_any_scale(-40, 40));
+    store.mutable_values()[i] = static_cast<S>(hard.of_any_scale(-40, 10));
+    store.gradients()[i] = static_cast<S>(hard.of_any_scale(-40, 40));
   }
   const auto before = wide(store.values(), inputs), g = wide(store.gradients(), inputs);
   const AdamWOptions options;
@@ -298,8 +297,8 @@ std::vector<Accuracy> accuracy_of_sums(Index inputs) {
     table.push_back({name, unit, f.worst(), f.mean(), d.worst(), d.mean(), f.count()});
   };
   const auto both = [&](const char* name, const char* unit, auto measure, Index count) {
-    HardInputs inputs(200), same(200);
-    add(name, unit, measure(float{}, count, inputs), measure(double{}, count, same));
+    HardInputs hard(200), same(200);
+    add(name, unit, measure(float{}, count, hard), measure(double{}, count, same));
   };
 #define HANDGRAD_MEASURE(f) [](auto s, Index n, HardInputs& h) { return f<decltype(s)>(n, h); }
   both("sum", "eps x terms", HANDGRAD_MEASURE(sums), rows);
@@ -308,12 +307,12 @@ std::vector<Accuracy> accuracy_of_sums(Index inputs) {
   both("softmax backward", "eps x terms", HANDGRAD_MEASURE(softmax_slopes), rows);
   both("log_softmax", "eps x max(1, terms)", HANDGRAD_MEASURE(log_softmaxes), rows);
   both("cross_entropy of a row", "eps x max(1, terms)", HANDGRAD_MEASURE(losses), rows);
-  HardInputs inputs(300), same(300);
+  HardInputs hard(300), same(300);
   ErrorMeter<float> forward, backward, root_forward, root_backward;
   ErrorMeter<double> wide_forward, wide_backward, wide_root_forward, wide_root_backward;
-  layer_norms(rows, inputs, forward, backward);
+  layer_norms(rows, hard, forward, backward);
   layer_norms(rows, same, wide_forward, wide_backward);
-  rms_norms(rows, inputs, root_forward, root_backward);
+  rms_norms(rows, hard, root_forward, root_backward);
   rms_norms(rows, same, wide_root_forward, wide_root_backward);
   add("layer_norm", "eps x terms", forward, wide_forward);
   add("layer_norm backward", "eps x terms", backward, wide_backward);

@@ -53,12 +53,12 @@ TEST(Memory, nothing_is_allocated_after_the_first_step) {
   Tape<float> tape;
   small_step(tape, store);
   tape.reset();
-  const Index allocations = allocations_of_this_thread(), bytes = tape.pool_bytes();
+  const Index allocations = memory::allocations_of_this_thread(), bytes = tape.pool_bytes();
   for (int step = 0; step < 20; ++step) {
     small_step(tape, store);
     tape.reset();
   }
-  EXPECT_EQ(allocations_of_this_thread(), allocations);
+  EXPECT_EQ(memory::allocations_of_this_thread(), allocations);
   EXPECT_EQ(tape.pool_bytes(), bytes);
 }
 

@@ -8,6 +8,14 @@
 namespace handgrad::test {
 namespace {
 
+using gemm::block_rows;
+using gemm::multiply;
+using gemm::multiply_tiled;
+using gemm::Operand;
+using gemm::ProductTiles;
+using gemm::Store;
+using gemm::Transpose;
+
 template <class S>
 double tolerance() {
   return std::is_same_v<S, float> ? 2e-5 : 1e-12;

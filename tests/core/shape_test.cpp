@@ -24,7 +24,7 @@ TEST(Shape, counts_are_64_bit) {
 }
 
 TEST(Shape, overflow_is_refused_before_anything_is_allocated) {
-  const Index before = allocations_of_this_thread();
+  const Index before = memory::allocations_of_this_thread();
   const Index large = Index{1} << 32;
   EXPECT_EQ(message_of<RangeError>([&] {
               Tensor<float>(Shape{large, large});
@@ -33,7 +33,7 @@ TEST(Shape, overflow_is_refused_before_anything_is_allocated) {
   EXPECT_THROW((Shape{INT64_MAX, 2}), RangeError);
   EXPECT_THROW((Shape{3, 3, 3}.with(0, INT64_MAX)), RangeError);
   EXPECT_THROW(checked_product(large, large, "count"), RangeError);
-  EXPECT_EQ(allocations_of_this_thread(), before);
+  EXPECT_EQ(memory::allocations_of_this_thread(), before);
 }
 
 TEST(Shape, extents_and_axes) {
@@ -72,12 +72,12 @@ TEST(Tensor, takes_as_many_values_as_it_has_elements) {
 
 TEST(Memory, the_error_carries_the_amount) {
   try {
-    allocate_aligned(INT64_MAX, 16);
+    memory::allocate_aligned(INT64_MAX, 16);
     FAIL() << "no error";
   } catch (const ResourceError& error) {
     EXPECT_EQ(error.bytes(), SIZE_MAX);
   }
-  EXPECT_THROW(allocate_aligned(-1, 4), ResourceError);
+  EXPECT_THROW(memory::allocate_aligned(-1, 4), ResourceError);
 }
 
 TEST(Memory, the_error_carries_the_amount_that_the_system_refused) {

@@ -21,6 +21,9 @@
 namespace handgrad {
 namespace {
 
+using gemm::multiply;
+using gemm::Store;
+
 using test::SignalStorm;
 
 // Signals blocked on the calling thread, those included that pthread_sigmask() does not show.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "handgrad/ops/ops.h"
 #include "docs/examples.h"
+#include "handgrad/ops/ops.h"
 
 // How a worked example of docs/gradients is run, in double.
 

@@ -1,7 +1,7 @@
 #include <limits>
 
-#include "handgrad/optim/optimizer.h"
 #include "docs/example_run.h"
+#include "handgrad/optim/optimizer.h"
 
 // What runs the examples of docs/gradients: the operations themselves, forward and backward, in double.
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "handgrad/core/parallel.h"
 #include "docs/examples.h"
+#include "handgrad/core/parallel.h"
 #include "support/operations.h"
 
 // The pages of docs/ tell the truth: their worked examples are run, their links lead somewhere, no operation is left

@@ -59,14 +59,14 @@ static_assert(requires(Tensor<float> & x) { x.view(); });
 TEST(MisuseCore, tiles_and_blocks) {
   EXPECT_REFUSED(RangeError, "parallel_ranges: tiles of at least 1 element are needed, got 0",
                  parallel_ranges(10, 0, [](Index, Index) {}));
-  EXPECT_REFUSED(RangeError, "block_rows: a sequence has at least 1 row, got 0", block_rows(0));
+  EXPECT_REFUSED(RangeError, "block_rows: a sequence has at least 1 row, got 0", gemm::block_rows(0));
   EXPECT_NO_THROW(parallel_tiles(-1, [](Index) {}));
 }
 
 TEST(Misuse, buffer) {
   EXPECT_REFUSED(ResourceError, "memory: -1 elements", Buffer<float>(-1));
   EXPECT_REFUSED(ResourceError, "more than can be addressed", Buffer<double>(far));
-  EXPECT_REFUSED(ResourceError, "memory:", allocate_aligned(-5, 4));
+  EXPECT_REFUSED(ResourceError, "memory:", memory::allocate_aligned(-5, 4));
   EXPECT_EQ(Buffer<float>(0).data(), nullptr);
   Buffer<float> one(4);
   const Buffer<float> two = std::move(one);

@@ -11,6 +11,7 @@ namespace {
 // Headers whose functions check nothing on purpose, and why.
 const std::map<std::string, std::string> unchecked{
     {"core/choices.h", "names of choices"},
+    {"core/numerics.h", "a record"},
     {"core/types.h", "names of types"},
     {"ops/row_statistics.h", "spans, which the kernels of softmax and of the norms check"},
     {"nn/dropout_sites.h", "numbers of places, a function of its arguments"},

@@ -60,7 +60,7 @@ TEST(MisuseNn, layers) {
   const CausalSelfAttention attention(store, "attention", small(), 0);
   const FeedForward feed_forward(store, "feed_forward", small(), 0);
   Tape<float> tape;
-  const Context<float> context{.tape = tape, .store = store, .positions = {}};
+  const ForwardContext<float> context{.tape = tape, .store = store, .positions = {}};
   const Var<float> x = tape.variable(Tensor<float>(Shape{1, 2})), wide = tape.variable(Tensor<float>(Shape{1, 8}));
   EXPECT_REFUSED(Error, "its store has no memory yet; call allocate()", linear.forward(context, x));
   store.allocate();
@@ -73,7 +73,7 @@ TEST(MisuseNn, layers) {
   EXPECT_REFUSED(Error, "attention layer: its positions are RoPE's, so a table is needed, got none",
                  attention.forward(context, tape.variable(Tensor<float>(Shape{1, 2, 8})), no_table));
   const ParameterStore<float> other;
-  const Context<float> foreign{.tape = tape, .store = other, .positions = {}};
+  const ForwardContext<float> foreign{.tape = tape, .store = other, .positions = {}};
   EXPECT_REFUSED(RangeError, "there are 0 parameters", linear.forward(foreign, x));
 }
 

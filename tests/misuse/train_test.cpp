@@ -40,39 +40,39 @@ TEST(MisuseVerify, gradient_checks) {
   ParameterStore<double> store;
   store.add("w", {2});
   store.allocate();
-  EXPECT_REFUSED(Error, "added gradient: the store has no gradients", AddedGradient<double>(store, 1));
+  EXPECT_REFUSED(Error, "added gradient: the store has no gradients", verify::AddedGradient<double>(store, 1));
 }
 
 TEST(MisuseVerify, stores_to_compare) {
   ParameterStore<float> found;
   ParameterStore<double> exact;
   const auto words = "two stores of the same layout, with gradients, are needed";
-  EXPECT_EQ(largest_gradient(exact), 0.0);
-  EXPECT_REFUSED(Error, words, float_gradient_errors(found, exact));
+  EXPECT_EQ(verify::largest_gradient(exact), 0.0);
+  EXPECT_REFUSED(Error, words, verify::float_gradient_errors(found, exact));
   found.add("w", {2}), exact.add("w", {300});
   found.allocate(), exact.allocate();
-  EXPECT_EQ(largest_gradient(exact), 0.0);
+  EXPECT_EQ(verify::largest_gradient(exact), 0.0);
   found.allocate_gradients(), exact.allocate_gradients();
-  EXPECT_REFUSED(Error, words, float_gradient_errors(found, exact));
+  EXPECT_REFUSED(Error, words, verify::float_gradient_errors(found, exact));
 }
 
 TEST(MisuseVerify, evaluations) {
   const std::vector<Tensor<double>> operands = test::random_operands({{2}}, 1);
   const auto relu_of_first = [](auto in) { return relu(in[0]); };
-  const SubjectFactory<double> make = [&] {
+  const verify::SubjectFactory<double> make = [&] {
     return std::make_unique<OperandFunction<double, decltype(relu_of_first)>>(relu_of_first, operands, 1);
   };
   int calls = 0;
-  for_each_evaluation<double>(make, 0, 3, [&](Index, Subject<double>&) { ++calls; });
+  verify::for_each_evaluation<double>(make, 0, 3, [&](Index, verify::Subject<double>&) { ++calls; });
   EXPECT_EQ(calls, 3);  // fewer than one worker are one
-  for_each_evaluation<double>(make, 2, -1, [&](Index, Subject<double>&) { ++calls; });
+  verify::for_each_evaluation<double>(make, 2, -1, [&](Index, verify::Subject<double>&) { ++calls; });
   EXPECT_EQ(calls, 3);
 }
 
 TEST(MisuseVerify, watches) {
   ParameterStore<float> store;
   store.add("w", {2});
-  EXPECT_REFUSED(Error, "operand watch: a store with memory is needed", OperandWatch<float>(store));
+  EXPECT_REFUSED(Error, "operand watch: a store with memory is needed", verify::OperandWatch<float>(store));
   EXPECT_REFUSED(Error, "health: a store with memory is needed", HealthMonitor<float>(store));
   store.allocate();
   EXPECT_REFUSED(Error, "health: a store with gradients is needed", HealthMonitor<float>(store).report());

@@ -83,7 +83,7 @@ S loss_of(const CausalLm<S>& model, bool training, Tape<S>& tape) {
 
 // The loss of a model as a function under test.
 template <class S>
-class ModelLoss final : public Subject<S> {
+class ModelLoss final : public verify::Subject<S> {
  public:
   explicit ModelLoss(const ModelConfig& m) : model_(model_of<S>(m)), training_(m.dropout > 0.0) {}
   ParameterStore<S>& store() override { return model_.store(); }
@@ -99,8 +99,8 @@ class ModelLoss final : public Subject<S> {
 
 void check_model(const ModelConfig& m) {
   const ThreadScope one(1);
-  const Subjects subjects{[&] { return std::make_unique<ModelLoss<double>>(m); },
-                          [&] { return std::make_unique<ModelLoss<std::complex<double>>>(m); }};
+  const verify::Subjects subjects{[&] { return std::make_unique<ModelLoss<double>>(m); },
+                                  [&] { return std::make_unique<ModelLoss<std::complex<double>>>(m); }};
   GradientCheckOptions options{.entries = 16};
   // relu_squared bends at 0: a small step keeps clear of it.
   if (m.feed_forward == FeedForwardKind::relu_squared) options.difference_step = 1e-4;
@@ -108,9 +108,9 @@ void check_model(const ModelConfig& m) {
 
   ModelLoss<double> exact(m);
   ModelLoss<float> in_float(m);
-  const double loss = add_gradient(exact);
-  EXPECT_NEAR(add_gradient(in_float), loss, 1e-6 * loss);
-  for (const auto& [tensor, error] : float_gradient_errors(in_float.store(), exact.store())) {
+  const double loss = verify::add_gradient(exact);
+  EXPECT_NEAR(verify::add_gradient(in_float), loss, 1e-6 * loss);
+  for (const auto& [tensor, error] : verify::float_gradient_errors(in_float.store(), exact.store())) {
     EXPECT_LE(error, model_tolerances.in_float) << tensor << " in float";
   }
 }

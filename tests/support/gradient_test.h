@@ -36,19 +36,19 @@ inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& sha
 template <class F>
 void check_float(F f, std::span<const Tensor<double>> operands, double tolerance) {
   OperandFunction<double, F&> exact(f, operands, 1);
-  add_gradient(exact);
+  verify::add_gradient(exact);
   std::unique_ptr<OperandFunction<float, F&>> first;
   for (const int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
     auto in_float = std::make_unique<OperandFunction<float, F&>>(f, operands, 1);
-    add_gradient(*in_float);
+    verify::add_gradient(*in_float);
     if (!first) first = std::move(in_float);
     if (!in_float) continue;
     const auto bytes = static_cast<std::size_t>(first->store().flat_size()) * sizeof(float);
     EXPECT_EQ(std::memcmp(in_float->store().gradients(), first->store().gradients(), bytes), 0)
         << "bits differ between 1 and " << threads << " threads";
   }
-  for (const auto& [tensor, error] : float_gradient_errors(first->store(), exact.store())) {
+  for (const auto& [tensor, error] : verify::float_gradient_errors(first->store(), exact.store())) {
     EXPECT_LE(error, tolerance) << tensor << " in float";
   }
 }
@@ -75,10 +75,10 @@ void run_gradient_test(F f, std::span<const Tensor<double>> operands,
 
 /// The value and all gradients, in one row.
 template <class S>
-std::vector<S> value_and_gradients(Subject<S>& subject) {
+std::vector<S> value_and_gradients(verify::Subject<S>& subject) {
   subject.store().zero_gradients();
-  std::vector<S> all = evaluate(subject);
-  add_gradient(subject);
+  std::vector<S> all = verify::evaluate(subject);
+  verify::add_gradient(subject);
   all.insert(all.end(), subject.store().gradients(), subject.store().gradients() + subject.store().flat_size());
   return all;
 }

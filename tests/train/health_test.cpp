@@ -219,12 +219,12 @@ TEST_F(HealthOfARun, unwatched_steps_allocate_nothing) {
   Trainer trainer(config, tiny_source(config));
   trainer.step();
   for (Index step = 2; step <= 12; ++step) {
-    const Index before = allocations_of_this_thread();
+    const Index before = memory::allocations_of_this_thread();
     trainer.step();
     if (step % 5 == 0) {
-      EXPECT_GT(allocations_of_this_thread(), before);
+      EXPECT_GT(memory::allocations_of_this_thread(), before);
     } else {
-      EXPECT_EQ(allocations_of_this_thread(), before) << "step " << step;
+      EXPECT_EQ(memory::allocations_of_this_thread(), before) << "step " << step;
     }
   }
 }

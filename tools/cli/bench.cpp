@@ -42,7 +42,7 @@ double gemm_peak_gflops() {
     b.fill(0.25f);
     for (int i = 0; i < 6; ++i) {
       const auto start = Clock::now();
-      multiply_tiled<float>({a.rows()}, {b.rows()}, 1.0f, Store::assign, c.rows(), {});
+      gemm::multiply_tiled<float>({a.rows()}, {b.rows()}, 1.0f, gemm::Store::assign, c.rows(), {});
       const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(inner);
       best = std::max(best, flops / milliseconds_since(start) / 1e6);
     }
@@ -124,13 +124,13 @@ Json measure(const Config& config, Index steps, int threads) {
           {"peak_rss_mb", std::round(static_cast<double>(usage.ru_maxrss) / 1024.0)},
           {"parameters", stepper.model().store().scalar_count()},
           {"threads", threads},
-          {"gemm", gemm_kernel_name()},
+          {"gemm", gemm::kernel_name()},
           {"steps", steps}};
 }
 
 void print_result(const Json& result, int threads) {
   fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
-             result["parameters"].get<Index>(), counted(threads, "thread"), gemm_kernel_name(),
+             result["parameters"].get<Index>(), counted(threads, "thread"), gemm::kernel_name(),
              result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
              result["tokens_per_s"].get<double>());
   fmt::print("{:.1f} GFLOP/s; the best product alone (of", result["gflops"].get<double>());

@@ -21,7 +21,7 @@ void print_start(const TrainPlan& plan, const MemoryEstimate& memory, const std:
   say(fmt::format("{}: {} parameters, vocabulary {} ({}), {} training and {} validation tokens\n", folder,
                   CausalLm<float>::count_parameters(config.model), config.model.vocab_size,
                   plan.source.tokenizer().name(), plan.source.train().size(), plan.source.validation().size()));
-  say(fmt::format("{}, {}, seed {}, about {} of memory\n", counted(threads, "thread"), gemm_kernel_name(),
+  say(fmt::format("{}, {}, seed {}, about {} of memory\n", counted(threads, "thread"), gemm::kernel_name(),
                   config.train.seed, megabytes(memory.peak())));
   for (const std::string& line : plan.source.report()) say(escaped(line) + "\n");
   if (plan.loop().step > 0) say(fmt::format("continuing after step {}\n", plan.loop().step));

@@ -6,7 +6,7 @@
 
 #include "handgrad/checkpoint/loop_state.h"
 #include "handgrad/config/config.h"
-#include "handgrad/core/gemm.h"
+#include "handgrad/core/numerics.h"
 #include "handgrad/files/file_system.h"
 #include "handgrad/io/container_reader.h"
 #include "handgrad/nn/causal_lm.h"

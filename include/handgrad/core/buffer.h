@@ -6,7 +6,7 @@
 
 #include "handgrad/core/types.h"
 
-namespace handgrad {
+namespace handgrad::memory {
 
 /// Memory for `count` elements of `element_bytes` each, aligned to 64 bytes; large blocks request huge pages. Throws
 /// ResourceError, with the number of bytes, if it cannot be allocated or the product overflows.
@@ -20,6 +20,10 @@ struct FreeAligned {
   void operator()(void* memory) const noexcept { free_aligned(memory); }
 };
 
+}  // namespace handgrad::memory
+
+namespace handgrad {
+
 /// An owning, aligned, uninitialised array. It is empty if it was constructed without a size or moved from. Access to
 /// elements is not checked. Throws ResourceError for a negative size.
 template <class T>
@@ -27,7 +31,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index size)
-      : memory_(static_cast<T*>(size != 0 ? allocate_aligned(size, sizeof(T)) : nullptr)), size_(size) {}
+      : memory_(static_cast<T*>(size != 0 ? memory::allocate_aligned(size, sizeof(T)) : nullptr)), size_(size) {}
   Buffer(Buffer&& other) noexcept : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     memory_ = std::move(other.memory_);
@@ -46,7 +50,7 @@ class Buffer {
   const T* end() const { return data() + size_; }
 
  private:
-  std::unique_ptr<T[], FreeAligned> memory_;
+  std::unique_ptr<T[], memory::FreeAligned> memory_;
   Index size_ = 0;
 };
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "handgrad/core/views.h"
 
-namespace handgrad {
+namespace handgrad::gemm {
 
 /// Is an operand of a product read as stored, or transposed?
 enum class Transpose : bool { no, yes };
@@ -50,20 +48,10 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
 /// no bit. A block is ceil(256 / time) sequences of `time` rows each. Throws RangeError for time below 1.
 Index block_rows(Index time);
 
-/// Increased with every version of this program that changes the bits of training.
-inline constexpr int numerics_version = 2;
-
-/// What the bits of training depend on besides config, seed and data. The number of threads and the split of a batch
-/// change no bit.
-struct Numerics {
-  int version = numerics_version;
-  std::string gemm;          ///< gemm_kernel_name()
-  std::string instructions;  ///< The instruction set in use, for example "AVX2"; empty if a file does not state it.
-  bool operator==(const Numerics&) const = default;
-};
-Numerics this_numerics();
-
 /// The library that multiplies float matrices, for example "oneDNN 2.6.3". Other scalars are multiplied by Eigen.
-const char* gemm_kernel_name();
+const char* kernel_name();
 
-}  // namespace handgrad
+/// The instruction set that it uses on this machine, for example "AVX2".
+const char* instruction_set();
+
+}  // namespace handgrad::gemm

@@ -16,7 +16,7 @@ class Block {
 
   /// x and y: (B, T, C).
   template <class S>
-  Var<S> forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const;
+  Var<S> forward(const ForwardContext<S>& context, Var<S> x, const RopeTable<S>* table) const;
 
  private:
   std::string name_;

@@ -60,7 +60,7 @@ class CausalLm {
 
  private:
   CausalLm(const ModelConfig& config, bool allocate);
-  Var<S> embed(const Context<S>& context, const TokenBatch& batch) const;
+  Var<S> embed(const ForwardContext<S>& context, const TokenBatch& batch) const;
   Var<S> head_weight(Tape<S>& tape) const;
 
   ModelConfig config_;

@@ -20,13 +20,13 @@ class CausalSelfAttention {
 
   /// x and y: (B, T, C). `table` is used if the positions of the config are RoPE.
   template <class S>
-  Var<S> forward(const Context<S>& context, Var<S> x, const RopeTable<S>* table) const;
+  Var<S> forward(const ForwardContext<S>& context, Var<S> x, const RopeTable<S>* table) const;
 
  private:
   template <class S>
-  Var<S> attend(const Context<S>& context, Var<S> q, Var<S> k, Var<S> v) const;
+  Var<S> attend(const ForwardContext<S>& context, Var<S> q, Var<S> k, Var<S> v) const;
   template <class S>
-  Var<S> attend_explicitly(const Context<S>& context, const Var<S>& q, const Var<S>& k, const Var<S>& v) const;
+  Var<S> attend_explicitly(const ForwardContext<S>& context, const Var<S>& q, const Var<S>& k, const Var<S>& v) const;
 
   Index layer_, heads_, kv_heads_;
   bool rope_;

@@ -21,7 +21,7 @@ struct ForwardOptions {
 
 /// The data that all layers of one forward pass use.
 template <class S>
-struct Context {
+struct ForwardContext {
   Tape<S>& tape;
   const ParameterStore<S>& store;
   PositionsRef positions = {};

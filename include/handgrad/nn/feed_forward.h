@@ -16,7 +16,7 @@ class FeedForward {
   FeedForward(ParameterStore<S>& store, const std::string& name, const ModelConfig& config, Index layer);
 
   template <class S>
-  Var<S> forward(const Context<S>& context, Var<S> x) const;
+  Var<S> forward(const ForwardContext<S>& context, Var<S> x) const;
 
  private:
   Index layer_;

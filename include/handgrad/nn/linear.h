@@ -15,7 +15,7 @@ class Linear {
          ParameterRole role = ParameterRole::matrix);
 
   template <class S>
-  Var<S> forward(const Context<S>& context, Var<S> x) const;
+  Var<S> forward(const ForwardContext<S>& context, Var<S> x) const;
 
  private:
   ParameterId weight_;

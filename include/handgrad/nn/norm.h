@@ -16,7 +16,7 @@ class Norm {
   Norm(ParameterStore<S>& store, const std::string& name, Index width, NormKind kind, bool bias, double eps);
 
   template <class S>
-  Var<S> forward(const Context<S>& context, Var<S> x) const;
+  Var<S> forward(const ForwardContext<S>& context, Var<S> x) const;
 
  private:
   NormKind kind_;

@@ -6,7 +6,7 @@
 
 #include "handgrad/autograd/parameter_store.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 /// Proves that a backward pass adds to the gradients that a store holds.
 ///
@@ -39,4 +39,4 @@ class AddedGradient {
   std::vector<double> scales_;
 };
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

@@ -5,7 +5,7 @@
 
 #include "handgrad/autograd/parameter_store.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 /// The error of the gradient of one tensor in float.
 struct TensorError {
@@ -28,4 +28,4 @@ inline bool keep_worst(double& worst, double error) {
   return true;
 }
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

@@ -43,7 +43,7 @@ class Inputs {
 
 /// A function f of Inputs<S> as a Subject. Its weights are random, a function of the seed.
 template <class S, class F>
-class OperandFunction final : public Subject<S> {
+class OperandFunction final : public verify::Subject<S> {
  public:
   /// Throws ShapeError for an empty operand.
   OperandFunction(F f, std::span<const Tensor<double>> operands, std::uint64_t seed)
@@ -113,7 +113,7 @@ struct GradientReport {
 /// into random numbers, and that operands and intermediate values keep their bits; GradientReport::violations names
 /// violations of these rules. Throws Error for a function whose value differs between two evaluations,
 /// RangeError for options that would check nothing.
-GradientReport check_gradients(const Subjects& subjects, const GradientCheckOptions& options = {});
+GradientReport check_gradients(const verify::Subjects& subjects, const GradientCheckOptions& options = {});
 
 /// The same for f, a function of Inputs<S> for any scalar S that returns a contiguous Var<S>, at the given operands.
 template <class F>
@@ -121,11 +121,11 @@ GradientReport check_gradients(F f, std::span<const Tensor<double>> operands,
                                const GradientCheckOptions& options = {}) {
   const auto make = [&](auto scalar) {
     using S = decltype(scalar);
-    return [&f, operands, seed = options.seed]() -> std::unique_ptr<Subject<S>> {
+    return [&f, operands, seed = options.seed]() -> std::unique_ptr<verify::Subject<S>> {
       return std::make_unique<OperandFunction<S, F&>>(f, operands, seed);
     };
   };
-  return check_gradients(Subjects{make(double{}), make(std::complex<double>{})}, options);
+  return check_gradients(verify::Subjects{make(double{}), make(std::complex<double>{})}, options);
 }
 
 }  // namespace handgrad

@@ -8,7 +8,7 @@
 #include "handgrad/autograd/graph.h"
 #include "handgrad/autograd/parameter_store.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 /// Proves that operations only read their operands. Each value is hashed when it is made and again at every use; the
 /// parameters of a store are compared with a copy. Observe one forward and one backward pass with it.
@@ -36,4 +36,4 @@ class OperandWatch final : public GraphObserver<S> {
   std::vector<std::string> found_;
 };
 
-}  // namespace handgrad
+}  // namespace handgrad::verify

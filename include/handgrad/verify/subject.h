@@ -9,7 +9,7 @@
 #include "handgrad/autograd/tape.h"
 #include "handgrad/core/parallel.h"
 
-namespace handgrad {
+namespace handgrad::verify {
 
 /// A function under test, from the parameters of a store to a value. The check is of the derivative of
 /// sum_i weight(i) value[i].
@@ -53,4 +53,4 @@ void for_each_evaluation(const SubjectFactory<S>& make, int workers, Index count
                          const std::function<void(Index, Subject<S>&)>& f,
                          const std::function<void(double)>& progress = {});
 
-}  // namespace handgrad
+}  // namespace handgrad::verify
