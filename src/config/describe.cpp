@@ -28,7 +28,7 @@ std::string_view resume_text(config::ResumeClass resume) {
 
 std::string default_text(const config::Field& field) { return config::to_toml(field.get(Config{})); }
 
-// A bar would end the cell of a Markdown table.
+// In a Markdown table a bar ends the cell.
 std::string cell(std::string_view text) {
   std::string result;
   for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -79,7 +79,7 @@ std::string explain_config(std::string_view only) {
   const auto called = [&](const config::Field& field) {
     return field.name() == only || std::find(field.aliases.begin(), field.aliases.end(), only) != field.aliases.end();
   };
-  text = explain_fields(called);  // a name without its table, or another program's
+  text = explain_fields(called);  // a name without its table, or of another program
   if (!text.empty()) return text;
   const std::string shown = config::excerpt(only);
   if (only.find('.') != std::string_view::npos) {

@@ -18,7 +18,7 @@ void add_data(Drafts& drafts) {
           "Text files, and folders of .txt, .md and .text files, to train on; joined in order with nothing between. "
           "They may "
           "move; a run goes on with the same text only.")
-      .on_resume(ResumeClass::free)  // what the files hold is compared, wherever they lie
+      .on_resume(ResumeClass::free)  // a resumed run compares the content of the files, not their paths
       .aliases({"dataset", "path", "train_files", "input"});
   t.paths("validation_files", &DataConfig::validation_files,
           "Text for validation; without it, the last part of `files` is kept for that.")

@@ -39,7 +39,7 @@ std::string found(const toml::node& node) {
   return "a date or time";
 }
 
-// The node as a value of the field's type, or nothing. An integer will do for a number; nothing else is converted.
+// The node as a value of the type of the field, or empty. The only conversion is from integer to real.
 std::optional<config::FieldValue> convert(const config::Field& field, const toml::node& node) {
   switch (field.type) {
     case config::FieldType::integer:
@@ -70,8 +70,7 @@ std::optional<config::FieldValue> convert(const config::Field& field, const toml
   return std::nullopt;
 }
 
-// What the value would be if it were written as TOML writes numbers: for 2.0 or "2" where an integer is expected, for
-// .5 and 5. and 0,5.
+// The hint how to write a number in TOML: for 2.0 or "2" where an integer is expected, and for .5, 5. and 0,5.
 std::string number_hint(const config::Field& field, const toml::node& node) {
   if (field.type != config::FieldType::integer && field.type != config::FieldType::real) return "";
   double value = 0.0;
@@ -98,7 +97,7 @@ std::string absolute_path(const std::string& path, const std::string& base_folde
   return result;
 }
 
-// A problem of the file at a line.
+// An error and its line in the file.
 struct Problem {
   std::uint32_t line;
   std::string text;
@@ -108,7 +107,7 @@ class Parser {
  public:
   ParsedConfig take() { return std::move(parsed_); }
 
-  // All problems, in the order of lines. Throws ConfigError for a text that is no TOML.
+  // All problems, in the order of lines. Throws ConfigError for a text that is not TOML.
   std::vector<std::string> read_file_text(std::string_view text, const std::string& source_name,
                                           const std::string& base_folder) {
     const files::EncodingGuess wide = files::guess_wide_encoding(text);
@@ -155,7 +154,7 @@ class Parser {
     return text.substr(0, text.find('\n'));
   }
 
-  // Paths as Windows writes them, and numbers as a calculator shows them.
+  // Hints for Windows paths and for numbers that TOML does not accept.
   static std::string malformed_hint(std::string_view line) {
     const std::size_t quote = line.find('"');
     if (quote != std::string_view::npos && line.find('\\', quote) != std::string_view::npos) {
@@ -302,7 +301,7 @@ std::vector<std::string> config_problems(const std::string& path, const std::vec
   };
   collect([&] { return parser.read_file_text(read_config_file(path), path, files::folder_of(path)); });
   for (const std::string& text : overrides) collect([&] { return parser.read_override(text); });
-  // Rules across keys would judge defaults in place of values that could not be read.
+  // If a value could not be read, rules across keys would check its default.
   if (all.empty()) all = broken_rules(parser.take().config, path);
   return all;
 }

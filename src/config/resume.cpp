@@ -11,7 +11,7 @@ namespace {
 
 Index global_batch(const Config& config) { return config.train.batch_size * config.train.accumulation; }
 
-// The reason why a difference is refused; empty if it is allowed. Differences of the global batch are judged together.
+// The reason why a difference is refused; empty if it is allowed. Both keys of the global batch are checked together.
 std::string refusal(const ConfigDifference& difference, const Config& requested, Index steps_done) {
   switch (difference.resume) {
     case config::ResumeClass::same:

@@ -9,10 +9,10 @@
 namespace handgrad {
 namespace {
 
-// So that steps x tokens, the tokens that a run reads, cannot leave 64 bits.
+// With this limit the number of tokens of a run, steps x tokens, fits in 64 bits.
 constexpr Index most_tokens_an_update = Index{1} << 31;
 
-// Collects the rules that a config breaks.
+// Collects the rules that a config violates.
 class Rules {
  public:
   explicit Rules(std::string_view source) : opening_(source.empty() ? "" : fmt::format("{}: ", source)) {}
@@ -67,12 +67,12 @@ void check_positions(const ModelConfig& m, Rules& rules) {
 std::vector<std::string> broken_rules(const Config& config, std::string_view source) {
   Rules rules(source);
   check_ranges(config, rules);
-  if (!rules.all_hold()) return rules.take();  // the products below hold for values within their ranges only
+  if (!rules.all_hold()) return rules.take();  // the products below may overflow for values out of range
   check_heads(config.model, rules);
   check_positions(config.model, rules);
 
   const OptimizerConfig& o = config.optimizer;
-  // A schedule that never falls does not look at min_lr.
+  // A constant schedule does not use min_lr.
   if (config.schedule.kind != ScheduleKind::constant && o.min_lr > o.lr) {
     rules.broken(fmt::format(
         "optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls; a tenth of the rate is "
@@ -80,7 +80,7 @@ std::vector<std::string> broken_rules(const Config& config, std::string_view sou
         o.min_lr, o.lr, o.lr / 10));
   }
   const TrainConfig& t = config.train;
-  // At most 2^52, by the ranges of the three.
+  // At most 2^52 for values in range.
   const Index tokens = t.batch_size * t.accumulation * config.model.context;
   if (tokens > most_tokens_an_update) {
     rules.broken(
@@ -100,7 +100,7 @@ Config resolve(Config config) {
   ModelConfig& m = config.model;
   if (m.n_kv_heads == 0) m.n_kv_heads = m.n_heads;
   if (m.d_ff == 0) {
-    // Three matrices of swiglu at 8/3 cost what two cost at 4.
+    // The three matrices of swiglu have as many elements at 8/3 as two matrices have at 4.
     m.d_ff = m.feed_forward == FeedForwardKind::swiglu ? (8 * m.d_model + 95) / 96 * 32 : 4 * m.d_model;
   }
   return config;

@@ -80,8 +80,8 @@ EncodingGuess guess_wide_encoding(std::string_view bytes) {
   return guess.name.empty() ? by_nuls(bytes) : guess;
 }
 
-// Evidence: in Western text, letters beyond ASCII are single bytes between ASCII letters. Cyrillic words are runs of bytes
-// from C0 to FF. East Asian text consists of pairs of bytes from 81 to FE, and kana begin with 82 or 83.
+// Evidence: in Western text, letters beyond ASCII are single bytes between ASCII letters. Cyrillic words are runs of
+// bytes from C0 to FF. East Asian text consists of pairs of bytes from 81 to FE, and kana begin with 82 or 83.
 EncodingGuess guess_encoding(std::string_view bytes) {
   const EncodingGuess wide = guess_wide_encoding(bytes);
   if (!wide.name.empty()) return wide;

@@ -19,8 +19,8 @@ struct Step {
   Utf8Character character;
 };
 
-// The first byte restricts the second. Overlong forms, surrogates and numbers above U+10FFFF are recognised here, before
-// a third byte is available.
+// The first byte restricts the second. Overlong forms, surrogates and numbers above U+10FFFF are recognised here,
+// before a third byte is available.
 Fault second_byte_fault(unsigned first, unsigned second) {
   if ((second & 0xC0u) != 0x80u) return Fault::no_continuation;
   if ((first == 0xE0u && second < 0xA0u) || (first == 0xF0u && second < 0x90u)) return Fault::overlong;

@@ -33,8 +33,8 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-/// During its lifetime libhdf5 prints no messages, and no other thread of the program enters libhdf5: Debian's build has
-/// global state and no locks. The destructor restores the previous error handler.
+/// During its lifetime libhdf5 prints no messages, and no other thread of the program enters libhdf5: Debian's build
+/// has global state and no locks. The destructor restores the previous error handler.
 class Hdf5Session {
  public:
   Hdf5Session();

@@ -25,8 +25,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Config& config, std::string
   return make_char_tokenizer(text);
 }
 
-// The files of a key. A text moves, and a config names one that its reader may not have: the key is part of the
-// message.
+// The files of a key. Messages contain the key, since a config may have paths of another machine.
 Corpus read_part(const std::vector<std::string>& paths, std::string_view key, bool characters) {
   try {
     check_memory_for_text(corpus_size_bytes(paths));

@@ -31,7 +31,7 @@ void add_batch(const CausalLm<float>& model, const Tokenizer& tokenizer, const T
   totals.bytes += tokenizer.size_bytes(targets);
 }
 
-// False if the watch has ended it.
+// Returns false if the watch has ended the evaluation.
 bool add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                  std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals,
                  const EvaluationWatch& watch) {

@@ -21,7 +21,7 @@ Index product(Index a, Index b) {
   return __builtin_mul_overflow(a, b, &result) || result > most_bytes ? most_bytes : result;
 }
 
-// Values per token and layer that the backward pass reads.
+// Values per token and layer that are stored for the backward pass.
 Index kept_per_layer(const ModelConfig& m) {
   const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
   const Index rotated = m.position == PositionKind::rope ? (m.n_heads + m.n_kv_heads) * head : 0;
@@ -32,7 +32,7 @@ Index kept_per_layer(const ModelConfig& m) {
   return 5 * m.d_model + qkv + rotated + normalised + ff + dropped + scores;
 }
 
-// Values per token that live for a while: gradients on their way, or what an evaluation has in hand.
+// Values per token that are held temporarily: gradients of activations, or the activations of an evaluation.
 Index transient_per_token(const ModelConfig& m) {
   const Index head = m.d_model / m.n_heads, qkv = (m.n_heads + 2 * m.n_kv_heads) * head;
   return 4 * m.d_model + 2 * m.d_ff + qkv;
@@ -58,7 +58,7 @@ MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index t
   estimate.text = std::min(text_bytes, most_bytes);
   estimate.tokens = product(tokens, float_bytes);
   estimate.states = product((2 + moments + watched) * float_bytes, parameters);
-  // The pool keeps buffers of several sizes, not all of which serve again.
+  // The pool keeps buffers of several sizes; some are not reused.
   const Index passing = transient_per_token(m) + 2 * m.d_model + m.d_ff;
   estimate.activations = product(batch * float_bytes, product(m.n_layers, kept_per_layer(m)) + passing) + logits;
   estimate.evaluation = product(batch * float_bytes, transient_per_token(m));

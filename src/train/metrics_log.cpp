@@ -22,7 +22,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// JSON has no NaN and no infinity: they become strings.
+// JSON has no NaN and no infinity; they are written as strings.
 Json number(double x) {
   if (is_finite(x)) return x;
   return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
@@ -32,7 +32,7 @@ double to_milliseconds(double seconds) { return std::round(seconds * 1000.0) / 1
 
 bool is_row(const Json& row) { return row.is_object() && row.contains("step") && row["step"].is_number_integer(); }
 
-// Does a row stand for something that will be done again?
+// Does a row describe work that the resumed run repeats?
 bool is_obsolete(const Json& row, const LoopState& loop) {
   const Index step = row["step"].get<Index>();
   if (step != loop.step) return step > loop.step;
@@ -70,7 +70,7 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   KeptRows kept;
   std::string before;
   if (std::filesystem::exists(path, error)) {
-    // Reading a pipe would wait for a writer.
+    // Opening a pipe would block until it has a writer.
     if (!std::filesystem::is_regular_file(path, error)) {
       throw DataError(fmt::format("cannot read {}: it is not a regular file", path));
     }
@@ -78,7 +78,7 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   }
   kept = kept_rows(before, loop);
   elapsed_before_s_ = kept.elapsed_s;
-  // Cutting the end off needs no room on the disk; anything else is written anew, whole or not at all.
+  // Truncating needs no space on the disk. If the kept rows are not a prefix, the file is replaced atomically.
   const bool prefix = before.starts_with(kept.text);
   if (!prefix) files::write_durably(fs, path, kept.text);
   file_ = std::make_unique<files::Appender>(fs, path);

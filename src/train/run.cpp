@@ -19,7 +19,7 @@
 namespace handgrad {
 namespace {
 
-// What the operation at fault had read, for `handgrad inspect` and h5py.
+// The operands of the operation at fault, for `handgrad inspect` and h5py.
 void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteStep& failure) {
   const NonFiniteOrigin<float>& origin = *failure.origin();
   ContainerContents contents;
@@ -38,18 +38,18 @@ void write_witnesses(FileSystem* fs, const std::string& path, const NonFiniteSte
   write_container(fs, path, contents);
 }
 
-// Between the reading of a checkpoint and the taking of the lock another process may have trained on.
+// Another process may have continued the run after the checkpoint was read and before the folder was locked.
 void refuse_later_checkpoints(const std::string& folder, Index step) {
   const std::vector<Index> steps = checkpoint_steps(folder);
   if (steps.empty() || steps.front() <= step) return;
   const FoundCheckpoint newest = newest_checkpoint(folder);
-  if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // the later ones are damaged
+  if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // later files are damaged
   throw DataError(
       fmt::format("{}: holds a later checkpoint (step {}) than this run's (step {}); --resume auto takes it", folder,
                   newest.checkpoint->loop().step, step));
 }
 
-// Rewriting what is there already would need room on the disk for nothing.
+// An unchanged file is not rewritten, which would need space on the disk.
 void write_config(FileSystem* fs, const std::string& path, const std::string& text) {
   std::error_code error;
   if (std::filesystem::is_regular_file(path, error) && files::read_file(path) == text) return;
@@ -75,12 +75,12 @@ Run::Run(Trainer trainer, const std::string& folder, FileSystem* fs)
   set_aside_ = set_aside_later_checkpoints(fs_, folder_, trainer_.loop().step);
   write_config(fs_, folder_ + "/config.toml", to_toml(trainer_.config()));
   log_ = std::make_unique<MetricsLog>(fs_, folder_ + "/metrics.jsonl", trainer_.loop());
-  // A run that goes on in another folder has nothing there yet.
+  // A run that continues in another folder has no checkpoint there yet.
   std::error_code error;
   if (std::filesystem::exists(checkpoint_path(folder_, trainer_.loop().step), error)) {
     saved_step_ = trainer_.loop().step;
     saved_pending_ = trainer_.loop().evaluation_pending;
-    update_links();  // a process that was killed after writing the file may not have reached its links
+    update_links();  // a process may have been killed after it wrote the file and before it updated the links
   }
 }
 
@@ -98,7 +98,7 @@ std::optional<StepReport> Run::advance(std::stop_token stop) {
   const StepReport report = guarded_step();
   const LoopState& loop = trainer_.loop();
   const bool last = report.step >= config.train.steps, evaluated = last || report.step % config.eval.every == 0;
-  // A step whose evaluation may end the run by patience may be the last, and is logged like the last.
+  // If the evaluation of this step may end the run by patience, the step is logged like the last one.
   const bool perhaps_last =
       evaluated && config.eval.patience > 0 && loop.evaluations_since_best + 1 >= config.eval.patience;
   if (last || perhaps_last || report.skipped || report.step == 1 || report.step % config.log.every == 0) {
@@ -106,11 +106,11 @@ std::optional<StepReport> Run::advance(std::stop_token stop) {
   }
   log_->note(report);
   if (report.health) log_->add_health(report);
-  // Weights that give no finite update would be a poor place to go on from: a save that is due waits for one that do.
+  // A due checkpoint is delayed while updates are skipped, since their weights are a poor state to continue from.
   save_due_ = save_due_ || report.step % config.checkpoint.every == 0;
   const bool saved = last || (save_due_ && !report.skipped);
   if (evaluated) {
-    // An evaluation may take long: what is due is saved before it begins, and once more with its result.
+    // An evaluation may take long, so a due checkpoint is written before it, and again with its result.
     trainer_.postpone_evaluation();
     if (saved) save();
     evaluate(stop);
@@ -164,7 +164,7 @@ void Run::update_links() {
 void clear_run_folder(FileSystem* fs, const std::string& folder) {
   if (!is_run_folder(folder)) return;
   const files::RunLock lock(folder);
-  // The links and files first: without them the folder is no run that could be resumed.
+  // Links and checkpoints first: without them the folder cannot be resumed by mistake.
   for (const char* name : {"latest.h5", "best.h5"}) files::remove_file(fs, folder + "/checkpoints/" + name);
   for (const Index step : checkpoint_steps(folder)) files::remove_file(fs, checkpoint_path(folder, step));
   for (const char* name : {"metrics.jsonl", "config.toml"}) files::remove_file(fs, folder + "/" + name);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double largest_norm = 1e18;
 
-// Why a step's update must not be applied; empty if it may be.
+// The reason why an update must not be applied; empty if it may be.
 std::string trouble_with(const LossSum& loss, double norm) {
   if (loss.sum != loss.sum) return "the loss is nan";
   if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
@@ -35,7 +35,7 @@ bool is_done(const Config& config, const LoopState& loop) {
 
 namespace {
 
-// A text may move, but it must be the same: the order of its windows and the tokenizer come from it.
+// The text must be the same (its path may differ): windows and tokenizer depend on it.
 void check_text(const Checkpoint& checkpoint, const DataSource& source) {
   if (source.fingerprint() == checkpoint.data_fingerprint()) return;
   const Index then = checkpoint.data_tokens(), now = source.token_count();
@@ -143,7 +143,7 @@ bool Trainer::may_skip() const {
          loop_.skipped + 1 < most_in_all;
 }
 
-// Repeats the step and observes every operation. Only gradients change.
+// Repeats the step with an observer of all operations. Only gradients change.
 void Trainer::refuse_step(const std::string& trouble) {
   NonFiniteTracer<float> tracer;
   const Tape<float>::Watch watch(update_->tape(), tracer);

@@ -52,7 +52,7 @@ LossSum Update<S>::make_gradients(CausalLm<S>& model, const std::function<MicroB
   for (Index i = 0; i < accumulation_ && !(i > 0 && stop && stop()); ++i) {
     const MicroBatch batch = micro_batch(i);
     tape_.reset();
-    // Every target of a window counts, so each micro-batch has the same share of the update.
+    // All targets count, so each micro-batch has the same weight in the update.
     const LossOptions options{.divisor = std::ssize(batch.targets) * accumulation_, .report = &loss};
     const Index sequences = std::ssize(batch.inputs) / model.config().context;
     const Var<S> mean = model.loss(tape_, {batch.inputs, sequences}, batch.targets, options,

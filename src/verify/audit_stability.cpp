@@ -206,8 +206,8 @@ AuditRow worst_over(const Case& c) {
 }  // namespace
 
 AuditReport audit_stability() {
-  // The rounding error of a score s is up to s 2^-24, and so is the relative error of exp(s). The limits of attention allow
-  // for it.
+  // The rounding error of a score s is up to s 2^-24, and so is the relative error of exp(s). The limits of attention
+  // allow for it.
   const auto f = [](double x) { return static_cast<float>(x); };
   const std::vector<double> logits{0.0,  1e-45, 1e-40, 1e-38, 1e-30, 1e-10, 1e-3, 1.0,
                                    10.0, 80.0,  1e2,   1e3,   1e8,   1e20,  1e30, 3e38};

@@ -117,9 +117,9 @@ void drop_malformed_thread_count() {
   if (text != nullptr && !is_thread_list(text)) unsetenv("OMP_NUM_THREADS");
 }
 
-// Why waiting threads must not spin for long: by default, a thread of an OpenMP team that waits for the others spins for
-// many milliseconds, longer than a time slice. If other programs use the cores, a spinning thread may occupy the core
-// that the awaited thread needs, and training becomes tens of times slower. libgomp reads the spin count
+// Why waiting threads must not spin for long: by default, a thread of an OpenMP team that waits for the others spins
+// for many milliseconds, longer than a time slice. If other programs use the cores, a spinning thread may occupy the
+// core that the awaited thread needs, and training becomes tens of times slower. libgomp reads the spin count
 // (GOMP_SPINCOUNT, OMP_WAIT_POLICY) only when a program is loaded, so this program executes itself again with a small
 // count. Programs that embed the library set OMP_WAIT_POLICY=passive instead.
 void spin_briefly(char** argv) {

@@ -8,9 +8,9 @@
 
 namespace handgrad::cli {
 
-/// Shows the progress of a run. On a terminal it redraws a bar (step, loss, learning rate, tokens/s, time left). In a pipe,
-/// and on a terminal that cannot overwrite a line (see terminal.h), it prints one line per logged step, without control
-/// characters.
+/// Shows the progress of a run. On a terminal it redraws a bar (step, loss, learning rate, tokens/s, time left). In a
+/// pipe, and on a terminal that cannot overwrite a line (see terminal.h), it prints one line per logged step, without
+/// control characters.
 class Progress final : public TrainObserver {
  public:
   Progress(const Config& config, Index first_step, bool quiet);

@@ -6,10 +6,10 @@
 
 namespace handgrad::cli {
 
-/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 in the whole process and starts a thread that waits for them. So no signal
-/// handler runs on a computing thread, and signals also reach process 1 of a container. Signals that were ignored when
-/// the program started remain ignored. Without a StopRequest a signal ends the program at once. Call once, before any
-/// other thread exists.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 in the whole process and starts a thread that waits for them. So no
+/// signal handler runs on a computing thread, and signals also reach process 1 of a container. Signals that were
+/// ignored when the program started remain ignored. Without a StopRequest a signal ends the program at once. Call once,
+/// before any other thread exists.
 void watch_signals();
 
 /// During its lifetime, the first signal requests an orderly stop. A second SIGINT or SIGTERM ends the program at once,

@@ -93,7 +93,8 @@ void train_until_stopped(Run& run, Progress& progress) {
   }
 }
 
-// A run without updates to make: reports how to continue it. Making its trainer refuses a file or text that does not fit.
+// A run without updates to make: reports how to continue it. Making its trainer refuses a file or text that does not
+// fit.
 int report_finished(TrainPlan plan, const std::string& folder, bool quiet) {
   const Trainer trainer = make_trainer(std::move(plan));
   if (!quiet) {

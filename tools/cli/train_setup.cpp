@@ -117,8 +117,8 @@ ParsedConfig read_config(const TrainRequest& request, const std::optional<Checkp
   return parsed;
 }
 
-// With --init the model is that of the checkpoint, and keys of the config must not contradict it. Keys that change neither
-// a tensor nor its meaning may differ.
+// With --init the model is that of the checkpoint, and keys of the config must not contradict it. Keys that change
+// neither a tensor nor its meaning may differ.
 Config with_model_of(const Checkpoint& checkpoint, const ParsedConfig& parsed) {
   const Config& config = parsed.config;
   Config merged = config;
@@ -184,8 +184,8 @@ TrainPlan new_plan(const TrainRequest& request, const ParsedConfig& parsed) {
           std::move(found.checkpoint)};
 }
 
-// --resume auto: the newest checkpoint, or nothing if none has been saved yet. If checkpoints exist but none can be read,
-// no new run is started, since they and the log may still be recovered.
+// --resume auto: the newest checkpoint, or nothing if none has been saved yet. If checkpoints exist but none can be
+// read, no new run is started, since they and the log may still be recovered.
 std::optional<Checkpoint> newest_of(const TrainRequest& request, const std::string& folder) {
   FoundCheckpoint newest = newest_checkpoint(folder);
   note_passed_over(newest.passed_over);

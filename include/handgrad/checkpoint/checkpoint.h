@@ -52,8 +52,8 @@ class Checkpoint {
   /// The numerics of the stored run. If they differ from this_numerics(), a resumed run has other bits.
   const Numerics& numerics() const { return numerics_; }
 
-  /// A model with the stored config and weights. Throws CheckpointError if tensors are missing, unknown or of another shape
-  /// (the message lists all of them), or if a number is not finite.
+  /// A model with the stored config and weights. Throws CheckpointError if tensors are missing, unknown or of another
+  /// shape (the message lists all of them), or if a number is not finite.
   template <class S>
   CausalLm<S> model() const;
   /// Restores the weights of an existing model. Throws as above.

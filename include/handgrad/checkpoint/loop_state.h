@@ -6,8 +6,8 @@
 
 namespace handgrad {
 
-/// The state of a training run besides weights and moments. Random numbers and the order of the data are functions of the
-/// seed and these counters.
+/// The state of a training run besides weights and moments. Random numbers and the order of the data are functions of
+/// the seed and these counters.
 struct LoopState {
   Index step = 0;     ///< Updates attempted and logged: the number of the last completed step.
   Index updates = 0;  ///< Updates applied: t of the optimiser.

@@ -43,12 +43,12 @@ FoundCheckpoint find_checkpoint(const std::string& path);
 /// user's own file.
 bool is_run_folder(const std::string& folder);
 
-/// Renames the files named as checkpoints of steps after `step` (damaged files, copies with a wrong number, folders), so
-/// that the run does not replace or count them. Returns the new paths. Throws DataError.
+/// Renames the files named as checkpoints of steps after `step` (damaged files, copies with a wrong number, folders),
+/// so that the run does not replace or count them. Returns the new paths. Throws DataError.
 std::vector<std::string> set_aside_later_checkpoints(FileSystem* fs, const std::string& run_folder, Index step);
 
-/// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps are
-/// neither counted nor removed.
+/// Of the checkpoints up to the loop's step, removes all but the newest `keep` and the best one. Files of later steps
+/// are neither counted nor removed.
 void retain_checkpoints(FileSystem* fs, const std::string& run_folder, Index keep, const LoopState& loop);
 
 }  // namespace handgrad

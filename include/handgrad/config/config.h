@@ -16,13 +16,13 @@ enum class OptimizerKind { adamw, sgd };
 enum class NonFinitePolicy { stop, skip };
 enum class TokenizerKind { byte, character };
 
-// A field of these structs is a key of a config file, under the same name; the table in fields.cpp gives each its
-// range, default, one line of help and resume class. Defaults stand here, and nowhere else.
+// Each member of these structs is a key of a config file, under the same name. The default is stated here; range, help
+// and resume class are in the table of fields.cpp.
 
 struct DataConfig {
   std::vector<std::string> files;             ///< Text files or folders of text files.
-  std::vector<std::string> validation_files;  ///< A text of its own for validation; empty: a fraction of `files`.
-  double validation_fraction = 0.1;           ///< Share of the tokens kept for validation, from the end.
+  std::vector<std::string> validation_files;  ///< A separate text for validation; empty: a fraction of `files`.
+  double validation_fraction = 0.1;           ///< Share of the tokens used for validation, at the end of the text.
   DataOrder order = DataOrder::epoch;
 };
 
@@ -33,11 +33,11 @@ struct TokenizerConfig {
 struct ModelConfig {
   Index n_layers = 4;
   Index n_heads = 4;
-  Index n_kv_heads = 0;  ///< 0: as many as n_heads.
+  Index n_kv_heads = 0;  ///< 0: n_heads.
   Index d_model = 128;
   Index d_ff = 0;  ///< 0: 4 d_model, or for swiglu 8/3 d_model rounded up to a multiple of 32.
   Index context = 64;
-  Index vocab_size = 0;  ///< 0: the tokenizer's.
+  Index vocab_size = 0;  ///< 0: that of the tokenizer.
   bool tie_embeddings = true;
   NormKind norm = NormKind::rms;
   double norm_eps = 1e-5;
@@ -75,13 +75,13 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::cosine;
   Index warmup_steps = 100;
-  Index decay_steps = 0;  ///< warmup_stable_decay: length of the last, falling part; 0: a fifth of train.steps.
+  Index decay_steps = 0;  ///< warmup_stable_decay: steps of the final decay; 0: a fifth of train.steps.
 };
 
 struct EvalConfig {
   Index every = 250;
   Index batches = 20;
-  Index patience = 0;  ///< Stop after so many evaluations without a new best; 0: never.
+  Index patience = 0;  ///< Stop after this number of evaluations without a new best; 0: never.
 };
 
 struct CheckpointConfig {
@@ -91,11 +91,11 @@ struct CheckpointConfig {
 
 struct LogConfig {
   Index every = 10;
-  Index health_every = 0;  ///< Log the health of every layer every so many steps; 0: never.
+  Index health_every = 0;  ///< Steps between logs of the health of every layer; 0: never.
 };
 
 struct SampleConfig {
-  Index every = 0;  ///< Write a sample of text every so many steps; 0: never.
+  Index every = 0;  ///< Steps between samples of text; 0: never.
   Index tokens = 120;
   std::string prompt = "\n";
   double temperature = 0.8;

@@ -8,7 +8,7 @@
 
 namespace handgrad {
 
-/// A key that a resumed run asks to be other than it was.
+/// A key whose requested value differs from the stored one.
 struct ConfigDifference {
   std::string key;
   std::string stored;     ///< As TOML.
@@ -16,11 +16,11 @@ struct ConfigDifference {
   config::ResumeClass resume;
 };
 
-/// Keys in which two configs differ once resolved. A vocab_size of 0 (the tokenizer's) differs from none.
+/// The keys in which two configs differ after resolve(). A vocab_size of 0 equals every other.
 std::vector<ConfigDifference> resume_differences(const Config& stored, const Config& requested);
 
-/// Checks that a run stored under one config after `steps_done` updates may go on under another; returns the allowed
-/// differences. Throws ConfigError with every refused key and both values.
+/// Checks that a run with the stored config, after `steps_done` updates, may continue with the requested one. Returns
+/// the allowed differences. Throws ConfigError with every refused key and both values.
 std::vector<ConfigDifference> check_resume(const Config& stored, const Config& requested, Index steps_done);
 
 }  // namespace handgrad

@@ -8,19 +8,18 @@
 
 namespace handgrad {
 
-/// Checks every range and the rules across keys (heads divide the width, ...), so that a config made by a program is
-/// held to what a file is. Throws ConfigError with the numbers; `source`, if given, opens the message.
+/// Checks all ranges and the rules across keys (heads divide the width, ...), also for configs that a program makes.
+/// Throws ConfigError with the numbers; `source`, if given, is the start of the message.
 void validate(const Config& config, std::string_view source = {});
 
-/// Every rule that the config breaks, as validate() would say it: first ranges, and across keys if all values are
-/// within theirs.
+/// The messages for all rules that the config violates: ranges, and rules across keys if all values are in range.
 std::vector<std::string> broken_rules(const Config& config, std::string_view source = {});
 
-/// The config with what it leaves open filled in: n_kv_heads and d_ff. Throws nothing for a valid config.
+/// The config with the values that it omits: n_kv_heads and d_ff. Throws nothing for a valid config.
 Config resolve(Config config);
 
 /// The resolved config of a model for a tokenizer of `vocab_size` tokens; `tokenizer` names it in the message. Throws
-/// ConfigError if the config names another vocab_size, or breaks a rule of validate().
+/// ConfigError if the config has another vocab_size, or violates a rule of validate().
 Config complete_config(Config config, std::string_view tokenizer, Index vocab_size);
 
 }  // namespace handgrad

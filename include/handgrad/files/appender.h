@@ -7,8 +7,8 @@
 
 namespace handgrad::files {
 
-/// Appends lines to a file without a buffer. Lines that `append` wrote survive the end of the process; lines that `sync`
-/// covered survive the end of the machine.
+/// Appends lines to a file without a buffer. Lines that `append` wrote survive the end of the process; lines that
+/// `sync` covered survive the end of the machine.
 class Appender {
  public:
   /// Opens the file, or creates it. Throws DataError.

@@ -13,8 +13,8 @@ namespace handgrad::files {
 // Every function here throws DataError (operation, path, reason) if the system reports a failure.
 
 /// Creates or replaces `path` with these bytes, atomically: it writes a temporary file in the same folder, syncs it,
-/// renames it and syncs the folder. On return the file is durable. On an error the temporary file is removed and the old
-/// file is unchanged; if only the sync of the folder failed, the file has been replaced.
+/// renames it and syncs the folder. On return the file is durable. On an error the temporary file is removed and the
+/// old file is unchanged; if only the sync of the folder failed, the file has been replaced.
 void write_durably(FileSystem* fs, const std::string& path, std::span<const std::byte> bytes);
 void write_durably(FileSystem* fs, const std::string& path, std::string_view text);
 

@@ -7,8 +7,8 @@
 
 namespace handgrad::files {
 
-/// Follows symbolic links from `path` and returns the last path, which need not exist; `path` itself if it is not a link.
-/// Replacing that file keeps the links. Throws DataError for a cycle of links.
+/// Follows symbolic links from `path` and returns the last path, which need not exist; `path` itself if it is not a
+/// link. Replacing that file keeps the links. Throws DataError for a cycle of links.
 std::string link_target(const std::string& path);
 
 /// Writes text to an output path given by a user. The kind of file does not change:

@@ -18,8 +18,8 @@ class Generator {
  public:
   explicit Generator(const CausalLm<float>& model, const SamplingOptions& options = {});
 
-  /// Starts a new text with the tokens to continue, and resets all state. Reads the last tokens that fit the context, and
-  /// returns the number of earlier ones. Throws DataError if `tokens` is empty, RangeError for an id outside the
+  /// Starts a new text with the tokens to continue, and resets all state. Reads the last tokens that fit the context,
+  /// and returns the number of earlier ones. Throws DataError if `tokens` is empty, RangeError for an id outside the
   /// vocabulary.
   Index prompt(std::span<const TokenId> tokens);
   /// Draws the next token. Throws NonFiniteError if logits are not finite.
@@ -67,10 +67,10 @@ struct TextReport {
   TextEnd end = TextEnd::tokens;
 };
 
-/// Continues `prompt` and passes pieces of text to `sink` as they are generated: whole characters only, and no part of the
-/// stop string. Ends early if `sink` returns false. Throws DataError for an empty prompt or one that the tokenizer cannot
-/// encode, RangeError for a negative number of tokens or a tokenizer that does not match the model, Error for an empty
-/// sink.
+/// Continues `prompt` and passes pieces of text to `sink` as they are generated: whole characters only, and no part of
+/// the stop string. Ends early if `sink` returns false. Throws DataError for an empty prompt or one that the tokenizer
+/// cannot encode, RangeError for a negative number of tokens or a tokenizer that does not match the model, Error for an
+/// empty sink.
 TextReport generate_text(const CausalLm<float>& model, const Tokenizer& tokenizer, const std::string& prompt,
                          const TextOptions& options, const std::function<bool(std::string_view)>& sink);
 

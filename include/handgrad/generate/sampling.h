@@ -27,13 +27,13 @@ struct Candidate {
   double probability;
 };
 
-/// The tokens that remain after top-k, then top-p, with probabilities that sum to 1; most likely first, among equals the
-/// lower id first. Throws RangeError for empty logits, NonFiniteError for a NaN or +infinity among them. Source: Fan et al.
-/// 2018, arXiv:1805.04833 (top-k); Holtzman et al. 2019, arXiv:1904.09751 (top-p).
+/// The tokens that remain after top-k, then top-p, with probabilities that sum to 1; most likely first, among equals
+/// the lower id first. Throws RangeError for empty logits, NonFiniteError for a NaN or +infinity among them. Source:
+/// Fan et al. 2018, arXiv:1805.04833 (top-k); Holtzman et al. 2019, arXiv:1904.09751 (top-p).
 std::vector<Candidate> candidates(std::span<const float> logits, const SamplingOptions& options);
 
-/// Draws with u in [0, 1): the first token at which the running sum of probabilities exceeds u. Throws RangeError for empty
-/// candidates or u outside [0, 1).
+/// Draws with u in [0, 1): the first token at which the running sum of probabilities exceeds u. Throws RangeError for
+/// empty candidates or u outside [0, 1).
 TokenId draw(std::span<const Candidate> candidates, double u);
 
 }  // namespace generate

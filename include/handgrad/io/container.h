@@ -27,8 +27,8 @@ enum class ElementType : std::uint8_t { float32 = 1, float64 = 2, int64 = 3, uin
 
 namespace io {
 
-/// The container format that is written, and the newest that is read. Format 2 added attributes of checkpoints: a pending
-/// evaluation, and the numerics of the run.
+/// The container format that is written, and the newest that is read. Format 2 added attributes of checkpoints: a
+/// pending evaluation, and the numerics of the run.
 inline constexpr std::uint32_t container_format = 2;
 
 inline constexpr std::size_t largest_rank = 8;

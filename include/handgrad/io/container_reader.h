@@ -13,7 +13,8 @@ namespace handgrad {
 /// A sealed container in memory. It is verified completely when it is loaded, without libhdf5.
 class Container {
  public:
-  /// Throws CheckpointError, one line with path and reason: missing, not HDF5, truncated, damaged (and in which dataset),
+  /// Throws CheckpointError, one line with path and reason: missing, not HDF5, truncated, damaged (and in which
+  ///        dataset),
   /// without a seal, of a newer format, malformed. Throws ResourceError if it does not fit in memory.
   static Container load(const std::string& path);
   /// The same from memory; messages contain `name` instead of a path.

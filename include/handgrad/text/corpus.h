@@ -53,8 +53,8 @@ void check_utf8(const Corpus& corpus);
 /// "2 files, 1200 bytes; passed over: 3 hidden, 1 link to a folder".
 std::string describe_files(const Corpus& corpus);
 
-/// Notes to read before training, one line each: files that are read twice, begin with a byte order mark, have CRLF line
-/// ends, or look like UTF-16.
+/// Notes to read before training, one line each: files that are read twice, begin with a byte order mark, have CRLF
+/// line ends, or look like UTF-16.
 std::vector<std::string> text_notes(const Corpus& corpus);
 
 /// The files of `b` that are also in `a`, under the same or another name.

@@ -30,7 +30,8 @@ class Tokenizer {
   /// The bytes of one token, valid during the tokenizer's lifetime. Throws RangeError for an id outside the vocabulary.
   virtual std::string_view token_bytes(TokenId token) const = 0;
 
-  /// The sorted code points of the vocabulary, from which rebuild_tokenizer() makes an equal tokenizer; empty for bytes.
+  /// The sorted code points of the vocabulary, from which rebuild_tokenizer() makes an equal tokenizer; empty for
+  /// bytes.
   virtual std::vector<std::uint32_t> code_points() const = 0;
 
   /// The text of `tokens`. Throws RangeError for an id outside the vocabulary.
@@ -57,19 +58,19 @@ class ByteTokenizer final : public Tokenizer {
   std::array<char, 256> bytes_;
 };
 
-/// One token per Unicode code point, numbered in the order of the code points. A byte order mark at the beginning of a file
-/// is the character U+FEFF, and "\r\n" is two characters, so decoding restores every byte.
+/// One token per Unicode code point, numbered in the order of the code points. A byte order mark at the beginning of a
+/// file is the character U+FEFF, and "\r\n" is two characters, so decoding restores every byte.
 ///
-/// encode throws DataError for a character outside the vocabulary, with its position in characters (from 0) and bytes, and
-/// for invalid UTF-8, with the byte offset.
+/// encode throws DataError for a character outside the vocabulary, with its position in characters (from 0) and bytes,
+/// and for invalid UTF-8, with the byte offset.
 class CharTokenizer final : public Tokenizer {
  public:
-  /// A tokenizer whose vocabulary is the sorted set of the code points of `text`. Throws DataError if the text is empty or
-  /// not valid UTF-8.
+  /// A tokenizer whose vocabulary is the sorted set of the code points of `text`. Throws DataError if the text is empty
+  /// or not valid UTF-8.
   static CharTokenizer from_text(std::string_view text);
 
-  /// A tokenizer with a stored vocabulary, which is checked: throws DataError if it is empty, not strictly ascending, or
-  /// contains a number that is not a code point.
+  /// A tokenizer with a stored vocabulary, which is checked: throws DataError if it is empty, not strictly ascending,
+  /// or contains a number that is not a code point.
   explicit CharTokenizer(std::vector<std::uint32_t> code_points);
 
   std::string_view name() const override { return "char"; }

@@ -22,8 +22,9 @@ TokenSplit split_by_fraction(std::span<const TokenId> tokens, double validation_
 /// Two separate texts as the two parts. Throws DataError as split_by_fraction does.
 TokenSplit split_as_given(std::span<const TokenId> train, std::span<const TokenId> validation, Index context);
 
-/// A permutation of [0, size) as a function of (seed, epoch), without table or state: a Feistel network over the next power
-/// of four, applied repeatedly until the result is inside. Sources: Luby and Rackoff 1988; Black and Rogaway 2002.
+/// A permutation of [0, size) as a function of (seed, epoch), without table or state: a Feistel network over the next
+/// power of four, applied repeatedly until the result is inside. Sources: Luby and Rackoff 1988; Black and Rogaway
+/// 2002.
 class Permutation {
  public:
   /// Throws RangeError if size < 1 or epoch < 0.
@@ -73,9 +74,9 @@ class TokenWindows {
   std::uint64_t seed_;
 };
 
-/// The starts of the windows for an evaluation, always the same: `count` of the floor((N - 1) / T) windows at multiples of
-/// T, evenly spread, in order, from the first; all of them if count is 0 or larger than their number.
-/// Throws RangeError if context < 1 or count < 0, DataError if there are fewer than context + 1 tokens.
+/// The starts of the windows for an evaluation, always the same: `count` of the floor((N - 1) / T) windows at multiples
+/// of T, evenly spread, in order, from the first; all of them if count is 0 or larger than their number. Throws
+/// RangeError if context < 1 or count < 0, DataError if there are fewer than context + 1 tokens.
 std::vector<Index> evaluation_starts(Index n_tokens, Index context, Index count);
 
 /// Fills inputs and targets, (B, T) each, from windows at the given starts, (B).

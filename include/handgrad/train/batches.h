@@ -9,13 +9,13 @@
 
 namespace handgrad {
 
-/// The micro-batches of every update of a run: windows of its training tokens, a function of the update's number.
+/// The micro-batches of a run: windows of its training tokens, as a function of the number of the update.
 class TrainingBatches {
  public:
-  /// Borrows the tokens. Throws DataError if there are fewer than context + 1.
+  /// The tokens are not owned. Throws DataError if there are fewer than context + 1.
   TrainingBatches(const Config& config, std::span<const TokenId> tokens);
 
-  /// Micro-batch i of the update that follows `step` completed ones; valid until the next call.
+  /// Micro-batch i of the update after `step` completed ones; valid until the next call.
   MicroBatch micro_batch(Index step, Index i);
   /// Index of the first token of each of its sequences.
   std::vector<Index> starts(Index step, Index i) const;

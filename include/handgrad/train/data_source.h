@@ -13,27 +13,27 @@
 
 namespace handgrad {
 
-/// What a run is trained and validated on: tokens, and the tokenizer that made them. Copies share the tokens.
+/// The data of a run: tokens for training and validation, and their tokenizer. Copies share the tokens.
 class DataSource {
  public:
-  /// Reads the config's files. The tokenizer is the given one (of a checkpoint), or else made as the config says, for
-  /// char from the training text. Throws DataError for files or text that cannot be used, for a part that is shorter
-  /// than the context, and for a character that the given tokenizer does not know; ResourceError for a text that does
-  /// not fit in memory, before it is read.
+  /// Reads the files of the config. The tokenizer is the given one (of a checkpoint), else one of the kind in the
+  /// config; for char its vocabulary is made from the training text. Throws DataError for files or text that cannot be
+  /// used, for a part that is shorter than the context, and for a character outside the given vocabulary;
+  /// ResourceError, before reading, for a text that does not fit in memory.
   static DataSource load(const Config& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
-  /// The same from a text in memory, split by the config's fraction.
+  /// The same from a text in memory, split by data.validation_fraction.
   static DataSource from_text(const Config& config, std::string_view text,
                               std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-  /// For a person, a line each: which files were read, how large they are, what a folder holds besides, and what is
-  /// unusual about the texts. Empty for a text in memory.
+  /// Lines for the user: the files that were read and their sizes, other files in the folders, and notes on the texts.
+  /// Empty for a text in memory.
   const std::vector<std::string>& report() const { return report_; }
 
-  /// Throws DataError for a source that holds nothing.
+  /// Throws DataError for an empty source.
   const Tokenizer& tokenizer() const;
   std::span<const TokenId> train() const { return train_; }
   std::span<const TokenId> validation() const { return validation_; }
-  /// Tokens of both parts.
+  /// The number of tokens of both parts.
   Index token_count() const { return static_cast<Index>(train_.size() + validation_.size()); }
   /// Bytes of the text that the tokens came from.
   Index text_bytes() const { return text_bytes_; }

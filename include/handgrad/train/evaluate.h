@@ -8,24 +8,24 @@
 
 namespace handgrad {
 
-/// How well a model predicts a text.
+/// The quality of the predictions of a model on a text.
 struct Evaluation {
-  double loss = 0.0;           ///< Nats a token.
-  double bits_per_byte = 0.0;  ///< Bits for a byte of the text: comparable between tokenizers.
-  Index tokens = 0;            ///< Targets predicted.
-  bool complete = true;        ///< False if the watch ended it: the figures are of the part that was read.
+  double loss = 0.0;           ///< Nats per token.
+  double bits_per_byte = 0.0;  ///< Bits per byte of the text; comparable between tokenizers.
+  Index tokens = 0;            ///< Number of targets.
+  bool complete = true;        ///< False if the watch ended it; the figures are then those of the evaluated part.
   double perplexity() const;   ///< e^loss.
 };
 
-/// Called after each batch with the number of windows read and their total; returning false ends the evaluation.
+/// Called after each batch with the number of evaluated windows and their total. Returning false ends the evaluation.
 using EvaluationWatch = std::function<bool(Index done, Index total)>;
 
-/// Over all tokens but the first: windows of the model's context one after the other, the last one shorter. Throws
-/// DataError for fewer than two tokens.
+/// Evaluates all tokens except the first, in consecutive windows of the context of the model; the last one is shorter.
+/// Throws DataError for fewer than two tokens.
 Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                         Index batch_size, const EvaluationWatch& watch = {});
 
-/// Over windows at the given starts, `batch_size` at a time, on memory of the caller's tape (recording off).
+/// Evaluates windows at the given starts, `batch_size` at a time, with the memory of `tape` (recording off).
 Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                             std::span<const Index> starts, Index batch_size, Tape<float>& tape,
                             const EvaluationWatch& watch = {});

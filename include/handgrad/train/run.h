@@ -14,16 +14,16 @@ namespace handgrad {
 
 class MetricsLog;
 
-/// A trainer with a run folder (checkpoint/run_folder.h): logs, evaluates and saves as the config says.
+/// A trainer with a run folder (checkpoint/run_folder.h). It logs, evaluates and saves as configured.
 ///
 ///   Run run(Trainer(config, source), "runs/mine");
 ///   while (!run.done() && !stop.stop_requested()) run.advance(stop);
 ///   run.save();
 class Run {
  public:
-  /// Takes the folder: creates it if needed, locks it, writes config.toml, cuts metrics.jsonl back to the trainer's
-  /// step, and renames checkpoint files of later steps, which the trainer has passed over, out of the way. Throws
-  /// DataError if another process holds the folder or has trained it further, or if writing fails.
+  /// Creates the folder if needed, locks it, writes config.toml, truncates metrics.jsonl to the step of the trainer,
+  /// and renames unusable checkpoint files of later steps. Throws DataError if another process has locked the folder or
+  /// has trained the run further, or if writing fails.
   Run(Trainer trainer, const std::string& folder, FileSystem* fs = posix_files());
   Run(Run&&) noexcept;
   ~Run();
@@ -35,12 +35,13 @@ class Run {
   const std::vector<std::string>& set_aside() const { return set_aside_; }
   /// True after the last step and its evaluation.
   bool done() const;
-  /// One step, and what is due after it: a row of metrics, a checkpoint, an evaluation. After the last step both are. A
-  /// checkpoint that is due is written before the evaluation begins, and again with its result. A stop request ends the
-  /// evaluation early; a run that is saved then evaluates first when it is resumed: that call does nothing else and
-  /// returns nullopt. When it throws NonFiniteStep, the inputs of the operation at fault are in nonfinite-step-N.h5.
+  /// Makes one step, and then a row of metrics, a checkpoint and an evaluation, if they are due; after the last step
+  /// they are. A checkpoint is written before the evaluation, and again with its result. A stop request ends the
+  /// evaluation early; if the run is then saved and resumed, the first call only makes that evaluation, and returns
+  /// nullopt. Before it throws NonFiniteStep it writes the operands of the operation at fault to nonfinite-step-N.h5.
   std::optional<StepReport> advance(std::stop_token stop = {});
-  /// Writes a checkpoint now, if this step has none: metrics, file, links, retention, in this order, each durable.
+  /// Writes a checkpoint, if this step has none: metrics, file, links, removal of old files, in this order, each
+  /// durable.
   void save();
 
  private:
@@ -55,12 +56,12 @@ class Run {
   std::unique_ptr<MetricsLog> log_;
   std::vector<std::string> set_aside_;
   Index saved_step_ = -1;
-  bool saved_pending_ = false;  // that file was written before its evaluation
+  bool saved_pending_ = false;  // the file of this step was written before its evaluation
   bool save_due_ = false;
 };
 
-/// Removes what a run has written to its folder (config, metrics, checkpoints), so that a new one can begin. Other
-/// files stay. Throws DataError if another process holds the folder.
+/// Removes the files of a run from its folder (config, metrics, checkpoints), so that a new run can start there. Other
+/// files are kept. Throws DataError if another process has locked the folder.
 void clear_run_folder(FileSystem* fs, const std::string& folder);
 
 }  // namespace handgrad

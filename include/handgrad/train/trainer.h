@@ -19,26 +19,26 @@ namespace handgrad {
 /// One completed update.
 struct StepReport {
   Index step = 0;          ///< Updates completed, this one included.
-  double loss = 0.0;       ///< Mean over the update's targets, before it, in nats.
+  double loss = 0.0;       ///< Mean over the targets of the update, with the weights before it, in nats.
   double lr = 0.0;         ///< The learning rate of this update: schedule(step - 1).
   double grad_norm = 0.0;  ///< Global, before clipping.
-  Index tokens = 0;        ///< Targets trained on since step 0.
-  bool skipped = false;    ///< The loss or the gradient was not finite, and the update has not been applied.
-  /// Every log.health_every steps; after a skipped update with update ratios of 0.
+  Index tokens = 0;        ///< Number of targets since step 0.
+  bool skipped = false;    ///< The loss or the gradient was not finite, and the update was not applied.
+  /// Present every log.health_every steps. After a skipped update the update ratios are 0.
   std::optional<HealthReport> health;
 };
 
-/// The loss or the gradient of a step was not finite, and its update has not been applied.
+/// The loss or the gradient of a step was not finite, and its update was not applied.
 class NonFiniteStep : public NonFiniteError {
  public:
   NonFiniteStep(const std::string& what, Index step, std::shared_ptr<const NonFiniteOrigin<float>> origin,
                 std::vector<Index> windows)
       : NonFiniteError(what), step_(step), origin_(std::move(origin)), windows_(std::move(windows)) {}
   Index step() const { return step_; }
-  /// The operation that first produced the number, found by repeating the step; null if the gradient is finite but
-  /// huge.
+  /// The operation that first produced a non-finite number, found by repeating the step; null if the gradient is finite
+  /// but its norm is above 1e18.
   std::shared_ptr<const NonFiniteOrigin<float>> origin() const { return origin_; }
-  /// Index of the first training token of each sequence of the micro-batch in which it happened.
+  /// Index of the first training token of each sequence of that micro-batch.
   const std::vector<Index>& windows() const { return windows_; }
 
  private:
@@ -58,21 +58,21 @@ struct SaveReport {
   std::string path;
 };
 
-/// Is called in the thread that trains, after each event. An exception of an observer leaves the call that notified it,
-/// and the trainer stays valid.
+/// Receives the events of a trainer, on its thread. An exception of an observer propagates out of the call that
+/// notified it; the trainer remains valid.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
-  /// During an evaluation, after each batch: the windows read so far and their total.
+  /// After each batch of an evaluation: the windows evaluated so far and their total.
   virtual void on_evaluating(Index /*done*/, Index /*total*/) {}
   virtual void on_evaluation(const EvaluationReport&) {}
   virtual void on_save(const SaveReport&) {}
 };
 
-/// Trains one model in float. It has no global state, prints nothing and handles no signals: trainers in two threads
-/// share nothing. Set OMP_WAIT_POLICY=passive in the environment where other programs use the cores, too: waiting
-/// threads then sleep instead of spinning.
+/// Trains one model in float. It has no global state, prints nothing and handles no signals; trainers on different
+/// threads are independent. If other programs use the cores too, set OMP_WAIT_POLICY=passive in the environment:
+/// waiting threads then sleep instead of spinning.
 ///
 ///   Trainer trainer(config, source);          // or Trainer::resume(path, source)
 ///   trainer.observe(progress);
@@ -80,32 +80,32 @@ class TrainObserver {
 ///   trainer.save("model.h5");
 class Trainer {
  public:
-  /// A new model. Throws ConfigError, ResourceError; DataError if the source is shorter than the config's context.
+  /// A new model. Throws ConfigError, ResourceError, and DataError if the source is shorter than the context.
   Trainer(const Config& config, DataSource source);
-  /// Continues exactly where the checkpoint was written. Throws CheckpointError; ConfigError if the source is not the
-  /// text of that run.
+  /// Continues a run from a checkpoint, with the same bits. Throws CheckpointError, and ConfigError if the source is
+  /// not the text of that run.
   static Trainer resume(const std::string& path, DataSource source);
-  /// The same with a loaded checkpoint, under a config that may differ from the stored one where that is harmless
-  /// (config/resume.h). Throws ConfigError, which names the keys and both values, where it is not.
+  /// The same with a loaded checkpoint and a config that may differ from the stored one in certain keys
+  /// (config/resume.h). For other differences throws ConfigError with the keys and both values.
   static Trainer resume(const Checkpoint& checkpoint, const Config& requested, DataSource source);
-  /// A new run from a checkpoint's weights, with a new optimiser; the model's keys and the tokenizer must be the same.
+  /// A new run with the weights of a checkpoint and a new optimiser. Model keys and tokenizer must be the same.
   static Trainer from_weights(const Checkpoint& checkpoint, const Config& config, DataSource source);
 
-  /// Borrows the observer, which must live as long as the trainer.
+  /// The observer is not owned, and must outlive the trainer.
   void observe(TrainObserver& observer) { observers_.push_back(&observer); }
-  /// Borrows an observer of every operation of a training step.
+  /// Adds an observer of all operations of training steps. It is not owned.
   void observe_graph(GraphObserver<float>& observer) { whole_update().tape().observe(observer); }
 
-  /// True after train.steps steps, or when patience has run out.
+  /// True after train.steps steps, or after eval.patience evaluations without a new best.
   bool done() const;
-  /// One update. If the loss or the gradient norm is not finite (a norm above 1e18 counts as infinite), the update is
-  /// not applied: it is skipped if train.on_nonfinite says so, else NonFiniteStep names the operation that first
-  /// produced the number.
+  /// Makes one update. If the loss or the gradient norm is not finite (or the norm is above 1e18), the update is not
+  /// applied. It is then skipped if train.on_nonfinite = "skip"; else NonFiniteStep is thrown, with the operation that
+  /// first produced a non-finite number.
   StepReport step();
-  /// The loss on the fixed windows of the validation text; updates the count of evaluations without a new best. If
-  /// `watch` ends it, nothing has changed and no observer is called.
+  /// Computes the loss on fixed windows of the validation text, and updates the count of evaluations without a new
+  /// best. If `watch` ends it, nothing changes and no observer is called.
   EvaluationReport evaluate(const EvaluationWatch& watch = {});
-  /// Records that this step's evaluation is still to come, for a checkpoint that is written before it. The next
+  /// Records that the evaluation of this step is pending, for a checkpoint that is written before it. The next
   /// evaluate() or step() clears the record.
   void postpone_evaluation() { loop_.evaluation_pending = true; }
   /// Writes a checkpoint, durably. Throws DataError, NonFiniteError.
@@ -120,7 +120,7 @@ class Trainer {
 
  private:
   Trainer(const Config& config, DataSource source, bool initialise);
-  // Throws Error for a trainer that has been moved from.
+  // Throws Error for a moved-from trainer.
   Update<float>& whole_update() const;
   LossSum make_gradients(GraphObserver<float>* observer);
   StepReport update();
