@@ -4,6 +4,6 @@
 
 namespace handgrad {
 
-void detail::refuse_alignment() { throw RangeError("arena: an alignment of 1 or more is needed, got 0"); }
+void detail::refuse_alignment() { throw RangeError("arena: the alignment must be 1 or more, got 0"); }
 
 }  // namespace handgrad

@@ -101,20 +101,20 @@ template <class S>
 void Graph<S>::check_versions() const {
   for (const Node<S>& n : nodes_) {
     if (n.version && *n.version != n.version_read) {
-      throw Error("backward: a parameter was changed after the forward pass had read it");
+      throw Error("backward: a parameter has changed since the forward pass read it");
     }
   }
 }
 
 template <class S>
 void Graph<S>::backward(const Var<S>& y, View<const S> seed) {
-  if (consumed_) throw Error("backward: this graph has been walked already; reset() begins a new one");
+  if (consumed_) throw Error("backward: a graph can be used once; call reset() to record a new one");
   if (!part(y, "backward").takes_gradient) {
     throw Error(
-        "backward: nothing that has a gradient leads to this value; a parameter has one if its store's "
-        "allocate_gradients() came before the forward pass");
+        "backward: no value with a gradient leads to this value; parameters have gradients if "
+        "allocate_gradients() was called before the forward pass");
   }
-  if (!y.view().is_contiguous()) throw ShapeError("backward: the value must be dense");
+  if (!y.view().is_contiguous()) throw ShapeError("backward: the value must be contiguous");
   check_versions();
   consumed_ = true;
   S* root = gradient_of(node(y.id())).data + y.offset();

@@ -7,7 +7,7 @@
 namespace handgrad {
 
 void detail::refuse_no_input(const char* operation) {
-  throw Error(fmt::format("{}: the first operand is an empty handle", operation));
+  throw Error(fmt::format("{}: operand 0 is an empty handle", operation));
 }
 
 }  // namespace handgrad

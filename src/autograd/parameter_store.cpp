@@ -50,7 +50,7 @@ ParameterId ParameterStore<S>::add(std::string name, const Shape& shape, Paramet
   if (find(name)) throw Error("parameter " + name + ": the name is taken");
   if (shape.rank() < 2 && role != ParameterRole::gain && role != ParameterRole::bias) {
     throw ShapeError(
-        fmt::format("parameter {}: a table or a matrix has two axes or more, got {}", name, shape.to_string()));
+        fmt::format("parameter {}: a table or a matrix must have two axes or more, got {}", name, shape.to_string()));
   }
   constexpr Index align = 64 / static_cast<Index>(sizeof(float));
   parameters_.push_back({std::move(name), shape, role, flat_size_});
@@ -60,7 +60,7 @@ ParameterId ParameterStore<S>::add(std::string name, const Shape& shape, Paramet
 
 template <class S>
 void ParameterStore<S>::allocate() {
-  if (allocated_) throw Error("parameter store: allocate() is called once, after all parameters are declared");
+  if (allocated_) throw Error("parameter store: allocate() must be called once, after all parameters are declared");
   values_ = Buffer<S>(flat_size_);
   std::fill(values_.begin(), values_.end(), S{});
   allocated_ = true;
@@ -69,7 +69,7 @@ void ParameterStore<S>::allocate() {
 template <class S>
 void ParameterStore<S>::allocate_gradients() {
   if (has_gradients()) return;
-  if (!allocated_) throw Error("parameter store: allocate() comes before allocate_gradients()");
+  if (!allocated_) throw Error("parameter store: call allocate() before allocate_gradients()");
   gradients_ = Buffer<S>(flat_size_);
   zero_gradients();
 }

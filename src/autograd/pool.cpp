@@ -34,7 +34,7 @@ typename Pool<S>::Block Pool<S>::acquire(Index size) {
 
 template <class S>
 void Pool<S>::release(Block block) {
-  if (!block.data) throw Error("pool: a block that acquire() gave is needed, got an empty one");
+  if (!block.data) throw Error("pool: a block of acquire() is needed, got an empty one");
   if (poison_) std::fill(block.data, block.data + block.capacity, S(std::numeric_limits<float>::quiet_NaN()));
   const auto place = std::upper_bound(free_.begin(), free_.end(), block.capacity,
                                       [](Index capacity, const Block& other) { return capacity < other.capacity; });

@@ -12,7 +12,7 @@ namespace handgrad {
 template <class S>
 Tape<S>::Tape(bool recording) : graph_(new Graph<S>(recording)) {
   if (is_complex_v<S> && recording) {
-    throw Error("tape: complex values are never recorded; their forward passes serve complex-step derivatives");
+    throw Error("tape: complex values cannot be recorded; their forward passes are for complex-step derivatives");
   }
 }
 
@@ -48,7 +48,7 @@ Var<S> Tape<S>::variable(const Tensor<S>& x) {
 
 template <class S>
 Var<S> Tape<S>::borrow(View<const S> x) {
-  if (!x) throw Error("tape: borrow: a view with memory is needed, got an empty one");
+  if (!x) throw Error("tape: borrow() needs a view with memory, got an empty one");
   Var<S> leaf = graph().add_node("borrowed", Shape{}, {});
   Node<S>& node = graph_->node(leaf.id());
   graph_->release(node.value);
@@ -88,7 +88,8 @@ Var<S> Tape<S>::parameter_second_use(const ParameterStore<S>& store, ParameterId
 template <class S>
 void Tape<S>::backward(const Var<S>& y) {
   if (y.size() != 1) {
-    throw ShapeError(fmt::format("backward: takes a single element, or a seed; got {}", y.shape().to_string()));
+    throw ShapeError(
+        fmt::format("backward: a value of more than one element needs a seed, got {}", y.shape().to_string()));
   }
   const S one(1);
   graph().backward(y, View<const S>{&one, Shape{}, {}});
@@ -97,7 +98,7 @@ void Tape<S>::backward(const Var<S>& y) {
 template <class S>
 void Tape<S>::backward(const Var<S>& y, const Tensor<S>& seed) {
   if (seed.shape() != y.shape()) {
-    throw ShapeError(fmt::format("backward: the seed has the shape of the value, got {} and {}",
+    throw ShapeError(fmt::format("backward: the seed must have the shape of the value, got {} and {}",
                                  seed.shape().to_string(), y.shape().to_string()));
   }
   graph().backward(y, seed.view());

@@ -42,7 +42,7 @@ View<const S> Var<S>::view() const {
 
 template <class S>
 S Var<S>::item() const {
-  if (size() != 1) throw ShapeError(fmt::format("item: takes a single element, got {}", shape_.to_string()));
+  if (size() != 1) throw ShapeError(fmt::format("item: the value must have one element, got {}", shape_.to_string()));
   return *view().data;
 }
 
@@ -50,8 +50,8 @@ template <class S>
 Var<S> Var<S>::slice(int axis, Index begin, Index count) const {
   const int a = shape_.axis_index(axis);
   if (begin < 0 || count < 1 || count > shape_[a] - begin) {
-    throw RangeError(
-        fmt::format("slice: {} elements from {} on are not in axis {} of {}", count, begin, axis, shape_.to_string()));
+    throw RangeError(fmt::format("slice: 1 or more elements inside axis {} of {} are needed, got {} from {} on", axis,
+                                 shape_.to_string(), count, begin));
   }
   Var part = *this;
   part.offset_ += begin * strides_[a];
@@ -124,7 +124,7 @@ template <class S>
 View<const S> Var<S>::gradient() const {
   const S* gradient = graph().node(id()).gradient.data;
   if (!gradient) {
-    throw Error("gradient: there is none (not a leaf, not marked keep(), or nothing flowed back to it)");
+    throw Error("gradient: there is none (not a leaf, not marked by keep(), or not reached by backward())");
   }
   return {gradient + offset_, shape_, strides_};
 }

@@ -62,7 +62,8 @@ LoopState read_loop(const Container& container) {
   loop.best_loss = container.attribute<double>("/loop", "best_loss");
   loop.evaluation_pending = container.attribute_or<std::int64_t>("/loop", "evaluation_pending", 0) != 0;
   if (!valid || loop.updates > loop.step) {
-    throw CheckpointError(fmt::format("cannot load {}: the loop's counters contradict each other", container.name()));
+    throw CheckpointError(
+        fmt::format("cannot load {}: the counters of the loop contradict each other", container.name()));
   }
   return loop;
 }

@@ -19,9 +19,9 @@ std::string_view resume_text(config::ResumeClass resume) {
     case config::ResumeClass::free:
       return "may change";
     case config::ResumeClass::steps:
-      return "may change, not below the updates done";
+      return "may change, but not below the completed updates";
     case config::ResumeClass::global_batch:
-      return "may change, if batch_size x accumulation stays";
+      return "may change if batch_size x accumulation remains the same";
   }
   return "";
 }
@@ -88,23 +88,23 @@ std::string explain_config(std::string_view only) {
   const std::string word = lower(only);
   text = explain_fields(
       [&](const config::Field& field) { return lower(field.key + " " + field.help).find(word) != word.npos; });
-  if (!text.empty()) return fmt::format("No key is called {}. Keys that mention it:\n\n{}", shown, text);
+  if (!text.empty()) return fmt::format("No key has the name {}. Keys that mention it:\n\n{}", shown, text);
   throw ConfigError(fmt::format("there is no key or table {}{}", shown, config::suggestion(only)));
 }
 
 std::string explain_config_markdown() {
   std::string text =
       "# Config keys\n\n"
-      "A config is a TOML file; every key may also be given as `--set KEY=VALUE`. Keys that a file leaves out have "
-      "the\n"
-      "default. An integer is accepted where a number is expected; nothing else is converted, and unknown keys are\n"
-      "errors. Paths in a file are relative to that file, paths in `--set` to the current folder.\n\n"
-      "The last column says what may become of a key when a run is resumed. This page is what\n"
-      "`handgrad config explain --markdown` prints.\n";
+      "A config is a TOML file; every key can also be set with `--set KEY=VALUE`. Keys that a file omits have the\n"
+      "default. Integers are accepted for numbers; there is no other conversion, and unknown keys are errors. Paths "
+      "in\n"
+      "a file are relative to that file, paths in `--set` to the current folder.\n\n"
+      "The last column states whether a key may change when a run is resumed. `handgrad config explain --markdown`\n"
+      "prints this page.\n";
   std::string table;
   for (const config::Field& field : config::fields()) {
     if (field.table != table) {
-      text += fmt::format("\n## [{}]\n\n| key | takes | default | meaning | when resumed |\n|---|---|---|---|---|\n",
+      text += fmt::format("\n## [{}]\n\n| key | values | default | meaning | when resumed |\n|---|---|---|---|---|\n",
                           field.table);
     }
     table = field.table;

@@ -15,103 +15,103 @@ constexpr Index most_steps = 1000 * million;
 void add_data(Drafts& drafts) {
   TableBuilder t(drafts, "data", &Config::data, ResumeClass::same);
   t.paths("files", &DataConfig::files,
-          "Text files, and folders of .txt, .md and .text files, to train on; joined in order with nothing between. "
-          "They may "
-          "move; a run goes on with the same text only.")
+          "Text files, and folders of .txt, .md and .text files, to train on; joined in order without separators. "
+          "They may be moved; a resumed run requires the same text.")
       .on_resume(ResumeClass::free)  // a resumed run compares the content of the files, not their paths
       .aliases({"dataset", "path", "train_files", "input"});
   t.paths("validation_files", &DataConfig::validation_files,
-          "Text for validation; without it, the last part of `files` is kept for that.")
+          "Text for validation; if empty, the last part of `files` is used.")
       .on_resume(ResumeClass::free)
       .aliases({"val_files", "eval_files"});
   t.real("validation_fraction", &DataConfig::validation_fraction, between(0, 1),
-         "Share of the tokens of `files` kept for validation, if it has no files of its own.")
+         "Share of the tokens of `files` used for validation, if validation_files is empty.")
       .aliases({"val_fraction", "val_split"});
   t.choice("order", &DataConfig::order, {{DataOrder::epoch, "epoch"}, {DataOrder::random, "random"}},
-           "epoch: every window once before any comes again; random: windows that start anywhere.")
+           "epoch: every window once per epoch; random: windows at random positions.")
       .aliases({"shuffle"});
 }
 
 void add_tokenizer(Drafts& drafts) {
   TableBuilder t(drafts, "tokenizer", &Config::tokenizer, ResumeClass::same);
   t.choice("kind", &TokenizerConfig::kind, {{TokenizerKind::byte, "byte"}, {TokenizerKind::character, "char"}},
-           "byte: a token a byte, 256 of them; char: a token a Unicode code point of the training text.")
+           "byte: one token per byte (256); char: one token per Unicode code point of the training text.")
       .aliases({"type"});
 }
 
 void add_model_shape(TableBuilder<ModelConfig>& t) {
   t.integer("n_layers", &ModelConfig::n_layers, {1, 1024}, "Blocks of attention and feed-forward.")
       .aliases({"n_layer", "num_layers", "num_hidden_layers", "depth"});
-  t.integer("n_heads", &ModelConfig::n_heads, {1, 1024}, "Attention heads of a block; they divide d_model.")
+  t.integer("n_heads", &ModelConfig::n_heads, {1, 1024}, "Attention heads per block; must divide d_model.")
       .aliases({"n_head", "num_heads", "num_attention_heads"});
   t.integer("n_kv_heads", &ModelConfig::n_kv_heads, {0, 1024},
-            "Heads of keys and values, each shared by n_heads / n_kv_heads query heads; 0: as many as n_heads.")
+            "Heads of keys and values, each shared by n_heads / n_kv_heads query heads; 0: n_heads.")
       .aliases({"n_kv_head", "num_key_value_heads"});
   t.integer("d_model", &ModelConfig::d_model, {1, 65536}, "Width of the model.")
       .aliases({"n_embd", "dim", "hidden_size", "embedding_size", "width"});
   t.integer("d_ff", &ModelConfig::d_ff, {0, 1048576},
             "Width of the feed-forward layer; 0: 4 d_model, for swiglu 8/3 d_model rounded up to a multiple of 32.")
       .aliases({"intermediate_size", "ffn_dim", "hidden_dim"});
-  t.integer("context", &ModelConfig::context, {1, 1048576}, "Tokens that the model sees at once.")
+  t.integer("context", &ModelConfig::context, {1, 1048576}, "Length of a sequence in tokens.")
       .aliases({"block_size", "context_length", "seq_len", "max_seq_len", "n_ctx"});
   t.integer("vocab_size", &ModelConfig::vocab_size, {0, 16777216},
-            "Tokens of the vocabulary; 0: the tokenizer's. Needed where there is no tokenizer, as in bench.")
+            "Size of the vocabulary; 0: that of the tokenizer. Required without a tokenizer, for example in bench.")
       .aliases({"n_vocab"});
 }
 
 void add_model_options(TableBuilder<ModelConfig>& t) {
-  t.boolean("tie_embeddings", &ModelConfig::tie_embeddings, "Use the token embedding as the output layer, too.")
+  t.boolean("tie_embeddings", &ModelConfig::tie_embeddings, "Use the token embedding also as the output layer.")
       .aliases({"tie_word_embeddings", "weight_tying", "tied"});
   t.choice("norm", &ModelConfig::norm, {{NormKind::rms, "rms"}, {NormKind::layer, "layer"}},
            "Normalisation before each sublayer and at the end.");
-  t.real("norm_eps", &ModelConfig::norm_eps, above(0, 1), "Added to the variance that a norm divides by.")
+  t.real("norm_eps", &ModelConfig::norm_eps, above(0, 1), "Added to the variance in a norm.")
       .aliases({"rms_norm_eps", "layer_norm_eps"});
   t.choice("feed_forward", &ModelConfig::feed_forward,
            {{FeedForwardKind::swiglu, "swiglu"},
             {FeedForwardKind::gelu, "gelu"},
             {FeedForwardKind::gelu_tanh, "gelu_tanh"},
             {FeedForwardKind::relu_squared, "relu_squared"}},
-           "Non-linearity of the feed-forward layer; gelu is exact, gelu_tanh its usual approximation.")
+           "Non-linearity of the feed-forward layer; gelu is exact, gelu_tanh its approximation by tanh.")
       .aliases({"activation", "hidden_act", "mlp"});
   t.choice("position", &ModelConfig::position,
            {{PositionKind::rope, "rope"},
             {PositionKind::learned, "learned"},
             {PositionKind::sinusoidal, "sinusoidal"},
             {PositionKind::none, "none"}},
-           "How the model knows the place of a token.")
+           "Encoding of the positions of tokens.")
       .aliases({"position_embedding_type", "pos_emb"});
   t.boolean("bias", &ModelConfig::bias, "Biases in linear layers and layer norms.");
   t.real("dropout", &ModelConfig::dropout, below(0, 1), "Share of activations set to zero in training.");
   t.boolean("qk_norm", &ModelConfig::qk_norm, "RMS-normalise queries and keys, head by head.");
   t.choice("attention", &ModelConfig::attention,
            {{AttentionKind::tiled, "tiled"}, {AttentionKind::explicit_form, "explicit"}},
-           "tiled: never holds the whole matrix of scores; explicit: the textbook's steps, to compare with.");
-  t.real("rope_theta", &ModelConfig::rope_theta, closed(1, 1e12), "Base of RoPE's wavelengths.")
+           "tiled: does not store the matrix of scores; explicit: the plain formula, for comparison.");
+  t.real("rope_theta", &ModelConfig::rope_theta, closed(1, 1e12), "Base of the wavelengths of RoPE.")
       .aliases({"theta", "rope_base"});
   t.choice("rope_pairing", &ModelConfig::rope_pairing,
            {{RopePairing::adjacent, "adjacent"}, {RopePairing::half, "half"}},
-           "Features that RoPE turns together: neighbours, or those half a head apart.")
+           "Pairs of features that RoPE rotates: adjacent ones, or those half a head apart.")
       .aliases({"rope_interleaved"});
-  t.integer("logits_budget_mb", &ModelConfig::logits_budget_mb, {0, 1048576},
-            "Logits are kept for backward if they fit in so many MiB, else computed again; the result is the same.");
+  t.integer(
+      "logits_budget_mb", &ModelConfig::logits_budget_mb, {0, 1048576},
+      "Logits are stored for the backward pass if they fit in this many MiB, else recomputed; the result is the same.");
 }
 
 void add_train(Drafts& drafts) {
   TableBuilder t(drafts, "train", &Config::train, ResumeClass::same);
-  t.integer("steps", &TrainConfig::steps, {1, most_steps}, "Updates to make.")
+  t.integer("steps", &TrainConfig::steps, {1, most_steps}, "Number of updates.")
       .on_resume(ResumeClass::steps)
       .aliases({"max_iters", "max_steps", "iterations", "num_steps"});
-  t.integer("batch_size", &TrainConfig::batch_size, {1, 65536}, "Sequences computed together.")
+  t.integer("batch_size", &TrainConfig::batch_size, {1, 65536}, "Sequences per micro-batch.")
       .on_resume(ResumeClass::global_batch)
       .aliases({"micro_batch_size"});
-  t.integer("accumulation", &TrainConfig::accumulation, {1, 65536}, "Batches whose gradients make one update.")
+  t.integer("accumulation", &TrainConfig::accumulation, {1, 65536}, "Micro-batches per update.")
       .on_resume(ResumeClass::global_batch)
       .aliases({"gradient_accumulation_steps", "grad_accum"});
-  t.integer("seed", &TrainConfig::seed, {0, INT64_MAX}, "Of initial weights, dropout and data order.")
+  t.integer("seed", &TrainConfig::seed, {0, INT64_MAX}, "Seed of initial weights, dropout and data order.")
       .aliases({"random_seed"});
-  t.choice("on_nonfinite", &TrainConfig::on_nonfinite,
-           {{NonFinitePolicy::stop, "stop"}, {NonFinitePolicy::skip, "skip"}},
-           "If a loss or gradient is not finite: stop, or skip the update; 3 skipped in a row or 10 in all stop, too.")
+  t.choice(
+       "on_nonfinite", &TrainConfig::on_nonfinite, {{NonFinitePolicy::stop, "stop"}, {NonFinitePolicy::skip, "skip"}},
+       "If a loss or gradient is not finite: stop, or skip the update; 3 consecutive skips, or 10 in total, also stop.")
       .on_resume(ResumeClass::free);
 }
 
@@ -121,18 +121,18 @@ void add_optimizer(Drafts& drafts) {
            "adamw, or sgd with momentum.")
       .on_resume(ResumeClass::same)
       .aliases({"kind", "optimizer"});
-  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Learning rate at its peak.").aliases({"learning_rate", "max_lr"});
-  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 1e9), "Learning rate at the end of a schedule that falls.")
+  t.real("lr", &OptimizerConfig::lr, closed(0, 1e9), "Peak learning rate.").aliases({"learning_rate", "max_lr"});
+  t.real("min_lr", &OptimizerConfig::min_lr, closed(0, 1e9), "Final learning rate of a schedule (not of constant).")
       .aliases({"final_lr"});
-  t.real("beta1", &OptimizerConfig::beta1, below(0, 1), "adamw: memory of the gradient's mean.");
-  t.real("beta2", &OptimizerConfig::beta2, below(0, 1), "adamw: memory of the gradient's square.");
-  t.real("eps", &OptimizerConfig::eps, above(0, 1), "adamw: added to the root that it divides by.")
+  t.real("beta1", &OptimizerConfig::beta1, below(0, 1), "adamw: decay of the mean of gradients.");
+  t.real("beta2", &OptimizerConfig::beta2, below(0, 1), "adamw: decay of the mean of squared gradients.");
+  t.real("eps", &OptimizerConfig::eps, above(0, 1), "adamw: added to the root in the denominator.")
       .aliases({"epsilon"});
-  t.real("momentum", &OptimizerConfig::momentum, below(0, 1), "sgd: memory of the update.");
+  t.real("momentum", &OptimizerConfig::momentum, below(0, 1), "sgd: decay of the momentum.");
   t.real("weight_decay", &OptimizerConfig::weight_decay, closed(0, 100),
-         "Pull of weights towards zero, on tensors of two or more axes.");
+         "Decay of weights; not applied to gains and biases.");
   t.real("grad_clip", &OptimizerConfig::grad_clip, closed(0, 1e9),
-         "Gradients are scaled down to this global norm; 0: never.")
+         "Largest global norm of the gradients; larger ones are scaled down. 0: no clipping.")
       .aliases({"clip", "max_grad_norm"});
 }
 
@@ -143,45 +143,49 @@ void add_schedule(Drafts& drafts) {
             {ScheduleKind::linear, "linear"},
             {ScheduleKind::cosine, "cosine"},
             {ScheduleKind::warmup_stable_decay, "warmup_stable_decay"}},
-           "Course of the learning rate after the warm-up.")
+           "Learning rate after the warmup.")
       .aliases({"lr_schedule", "scheduler"});
   t.integer("warmup_steps", &ScheduleConfig::warmup_steps, {0, most_steps},
-            "Updates in which the rate rises from 0 to lr; if not below train.steps, training ends while it rises.")
+            "Updates in which the rate rises from 0 to lr; with train.steps or more, it rises until the end.")
       .aliases({"warmup", "warmup_iters"});
   t.integer("decay_steps", &ScheduleConfig::decay_steps, {0, most_steps},
-            "warmup_stable_decay: updates in which the rate falls at the end; 0: a fifth of train.steps.")
+            "warmup_stable_decay: updates of the final decay; 0: a fifth of train.steps.")
       .aliases({"lr_decay_iters"});
 }
 
 void add_intervals(Drafts& drafts) {
   TableBuilder eval(drafts, "eval", &Config::eval, ResumeClass::free);
-  eval.integer("every", &EvalConfig::every, {1, most_steps}, "Evaluate every so many updates, and after the last.")
+  eval.integer("every", &EvalConfig::every, {1, most_steps},
+               "Updates between evaluations; there is also one after the last update.")
       .aliases({"eval_interval", "interval"});
-  eval.integer("batches", &EvalConfig::batches, {1, million},
-               "Length of an evaluation: windows of so many updates (batch_size x accumulation), always the same ones.")
+  eval.integer(
+          "batches", &EvalConfig::batches, {1, million},
+          "Size of an evaluation, in updates of batch_size x accumulation windows; the windows are always the same.")
       .aliases({"eval_iters"});
   eval.integer("patience", &EvalConfig::patience, {0, million},
-               "Stop after so many evaluations without a new best; 0: never.")
+               "Stop after this number of evaluations without a new best; 0: never.")
       .aliases({"early_stopping"});
   TableBuilder checkpoint(drafts, "checkpoint", &Config::checkpoint, ResumeClass::free);
   checkpoint
-      .integer("every", &CheckpointConfig::every, {1, most_steps}, "Save every so many updates, and after the last.")
+      .integer("every", &CheckpointConfig::every, {1, most_steps},
+               "Updates between checkpoints; there is also one after the last update.")
       .aliases({"save_interval", "save_every"});
-  checkpoint.integer("keep", &CheckpointConfig::keep, {1, million}, "Checkpoints kept, the best one not counted.");
+  checkpoint.integer("keep", &CheckpointConfig::keep, {1, million},
+                     "Number of checkpoints to keep, in addition to the best one.");
   TableBuilder log(drafts, "log", &Config::log, ResumeClass::free);
-  log.integer("every", &LogConfig::every, {1, most_steps}, "Log the training loss every so many updates.")
+  log.integer("every", &LogConfig::every, {1, most_steps}, "Updates between logs of the training loss.")
       .aliases({"log_interval"});
-  log.integer(
-         "health_every", &LogConfig::health_every, {0, most_steps},
-         "Log every layer's gradient norm, update ratio, attention and dead units every so many updates; 0: never.")
+  log.integer("health_every", &LogConfig::health_every, {0, most_steps},
+              "Updates between logs of the health of each layer (gradient norm, update ratio, attention, dead units); "
+              "0: never.")
       .since(2);
   TableBuilder sample(drafts, "sample", &Config::sample, ResumeClass::free);
   sample.integer("every", &SampleConfig::every, {0, most_steps},
-                 "Let the model write some text every so many updates; 0: never.");
-  sample.integer("tokens", &SampleConfig::tokens, {1, million}, "Tokens to write.").aliases({"max_new_tokens"});
-  sample.string("prompt", &SampleConfig::prompt, "What the text starts from.");
+                 "Updates between samples of generated text; 0: never.");
+  sample.integer("tokens", &SampleConfig::tokens, {1, million}, "Tokens per sample.").aliases({"max_new_tokens"});
+  sample.string("prompt", &SampleConfig::prompt, "The text to continue.");
   sample.real("temperature", &SampleConfig::temperature, closed(0, 100),
-              "0: always the likeliest token; 1: as the model has it; more: more surprising.");
+              "Logits are divided by it. 0: always the most likely token.");
 }
 
 std::vector<Field> make_fields() {

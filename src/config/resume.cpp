@@ -19,7 +19,7 @@ std::string refusal(const ConfigDifference& difference, const Config& requested,
                          difference.requested);
     case config::ResumeClass::steps:
       if (requested.train.steps >= steps_done) return {};
-      return fmt::format("{} {} requested, but {} are done", difference.key, difference.requested, steps_done);
+      return fmt::format("{} {} requested, but {} are completed", difference.key, difference.requested, steps_done);
     case config::ResumeClass::free:
     case config::ResumeClass::global_batch:
       return {};

@@ -36,15 +36,16 @@ void check_ranges(const Config& config, Rules& rules) {
 
 void check_heads(const ModelConfig& m, Rules& rules) {
   if (m.d_model % m.n_heads != 0) {
-    rules.broken(fmt::format("model.n_heads {} does not divide model.d_model {}: {} are left over", m.n_heads,
-                             m.d_model, m.d_model % m.n_heads));
+    rules.broken(fmt::format("model.n_heads {} must divide model.d_model {}: the remainder is {}", m.n_heads, m.d_model,
+                             m.d_model % m.n_heads));
   }
   if (m.n_kv_heads > m.n_heads) {
     rules.broken(fmt::format("model.n_kv_heads {} is more than model.n_heads {}", m.n_kv_heads, m.n_heads));
   }
   if (m.n_kv_heads > 0 && m.n_heads % m.n_kv_heads != 0) {
-    rules.broken(fmt::format("model.n_kv_heads {} does not divide model.n_heads {}: query heads share key heads evenly",
-                             m.n_kv_heads, m.n_heads));
+    rules.broken(fmt::format(
+        "model.n_kv_heads {} does not divide model.n_heads {}: every key head needs the same number of query heads",
+        m.n_kv_heads, m.n_heads));
   }
 }
 
@@ -52,13 +53,12 @@ void check_positions(const ModelConfig& m, Rules& rules) {
   const Index head_width = m.d_model / m.n_heads;
   if (m.position == PositionKind::rope && head_width % 2 != 0) {
     rules.broken(
-        fmt::format("model.position \"rope\" turns pairs of features, but a head is {} wide: model.d_model {} / "
+        fmt::format("model.position \"rope\" needs an even head width, got {}: model.d_model {} / "
                     "model.n_heads {}",
                     head_width, m.d_model, m.n_heads));
   }
   if (m.position == PositionKind::sinusoidal && m.d_model % 2 != 0) {
-    rules.broken(
-        fmt::format("model.position \"sinusoidal\" fills pairs of features, but model.d_model is {}", m.d_model));
+    rules.broken(fmt::format("model.position \"sinusoidal\" needs an even model.d_model, got {}", m.d_model));
   }
 }
 
@@ -74,19 +74,17 @@ std::vector<std::string> broken_rules(const Config& config, std::string_view sou
   const OptimizerConfig& o = config.optimizer;
   // A constant schedule does not use min_lr.
   if (config.schedule.kind != ScheduleKind::constant && o.min_lr > o.lr) {
-    rules.broken(fmt::format(
-        "optimizer.min_lr {} is more than optimizer.lr {}, from which the rate falls; a tenth of the rate is "
-        "usual: optimizer.min_lr={:.3g}",
-        o.min_lr, o.lr, o.lr / 10));
+    rules.broken(
+        fmt::format("optimizer.min_lr {} is above optimizer.lr {}; a tenth of it is usual: optimizer.min_lr={:.3g}",
+                    o.min_lr, o.lr, o.lr / 10));
   }
   const TrainConfig& t = config.train;
   // At most 2^52 for values in range.
   const Index tokens = t.batch_size * t.accumulation * config.model.context;
   if (tokens > most_tokens_an_update) {
-    rules.broken(
-        fmt::format("train.batch_size {} x train.accumulation {} x model.context {} is {} tokens an update, "
-                    "at most {} are allowed",
-                    t.batch_size, t.accumulation, config.model.context, tokens, most_tokens_an_update));
+    rules.broken(fmt::format(
+        "train.batch_size {} x train.accumulation {} x model.context {} is {} tokens per update; the limit is {}",
+        t.batch_size, t.accumulation, config.model.context, tokens, most_tokens_an_update));
   }
   return rules.take();
 }

@@ -41,7 +41,7 @@ void multiply_with_onednn(Operand<float> a, Operand<float> b, float scale, Store
       dnnl_sgemm(a.transpose == Transpose::no ? 'N' : 'T', b.transpose == Transpose::no ? 'N' : 'T', c.rows, c.cols,
                  a.cols(), scale, a.matrix.data, a.matrix.stride, b.matrix.data, b.matrix.stride,
                  store == Store::add ? 1.0f : 0.0f, c.data, c.stride);
-  if (status == dnnl_out_of_memory) throw ResourceError("matrix product: oneDNN is out of memory", 0);
+  if (status == dnnl_out_of_memory) throw ResourceError("matrix product: oneDNN could not allocate memory", 0);
   if (status != dnnl_success) {
     throw ShapeError(fmt::format("matrix product: oneDNN refuses {} x {} x {} (status {})", c.rows, c.cols, a.cols(),
                                  static_cast<int>(status)));
@@ -91,7 +91,7 @@ void multiply_tiled(Operand<S> a, Operand<S> b, S scale, Store store, Rows<S> c,
 }
 
 Index block_rows(Index time) {
-  if (time < 1) throw RangeError(fmt::format("block_rows: a sequence has at least 1 row, got {}", time));
+  if (time < 1) throw RangeError(fmt::format("block_rows: a sequence must have at least 1 row, got {}", time));
   return (256 + time - 1) / time * time;
 }
 

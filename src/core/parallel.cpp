@@ -72,7 +72,7 @@ void run_tiles(Index tiles, TileBody body, void* context) {
 }
 
 void refuse_tile(Index tile) {
-  throw RangeError(fmt::format("parallel_ranges: tiles of at least 1 element are needed, got {}", tile));
+  throw RangeError(fmt::format("parallel_ranges: a tile must have at least 1 element, got {}", tile));
 }
 
 }  // namespace detail

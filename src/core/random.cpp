@@ -7,7 +7,7 @@
 
 namespace handgrad {
 
-void detail::refuse_empty_range() { throw RangeError("random: a range of 1 or more is needed, got 0"); }
+void detail::refuse_empty_range() { throw RangeError("random: the range must be 1 or more, got 0"); }
 
 std::array<double, 2> Random::normals(std::uint64_t counter) const {
   const auto w = words(counter);

@@ -19,7 +19,7 @@ Shape::Shape(std::span<const Index> extents) {
     throw ShapeError(fmt::format("shape: at most {} axes, got {}", max_rank, extents.size()));
   }
   for (const Index extent : extents) {
-    if (extent < 1) throw ShapeError(fmt::format("shape: every extent is at least 1, got {}", extent));
+    if (extent < 1) throw ShapeError(fmt::format("shape: every extent must be at least 1, got {}", extent));
     size_ = checked_product(size_, extent, "shape: number of elements");
     extents_[rank_++] = extent;
   }

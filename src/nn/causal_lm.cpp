@@ -42,7 +42,7 @@ Tensor<S> sinusoid_table(Index positions, Index width) {
 template <class S>
 CausalLm<S>::CausalLm(const ModelConfig& config, bool allocate) : config_(config) {
   require_resolved(config);
-  if (config.vocab_size < 1) throw ConfigError("model.vocab_size: a model needs a vocabulary, got 0");
+  if (config.vocab_size < 1) throw ConfigError("model.vocab_size: must be 1 or more for a model, got 0");
   embedding_ = store_.add("embedding/weight", {config.vocab_size, config.d_model}, ParameterRole::table);
   if (config.position == PositionKind::learned) {
     positions_ = store_.add("positions/weight", {config.context, config.d_model}, ParameterRole::table);
@@ -112,10 +112,10 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
   const Index held = options.cache ? options.cache->length() : 0;
   const Index count = std::ssize(batch.tokens);
   if (batch.batch < 1 || count == 0 || count % batch.batch != 0) {
-    throw ShapeError(fmt::format("model: {} tokens are no batch of {} sequences", count, batch.batch));
+    throw ShapeError(fmt::format("model: {} tokens cannot be a batch of {} sequences", count, batch.batch));
   }
   if (options.cache && (tape.recording() || batch.batch != 1)) {
-    throw ShapeError("model: a key/value cache serves one sequence, with recording off");
+    throw ShapeError("model: a key/value cache needs a batch of one sequence, and recording off");
   }
   const Index time = count / batch.batch;
   if (options.cache) options.cache->require_fit(config_);
@@ -125,10 +125,10 @@ Var<S> CausalLm<S>::hidden(Tape<S>& tape, const TokenBatch& batch, const Forward
                                  at.batch, at.time));
   }
   if (options.attention_tile < 0) {
-    throw RangeError(fmt::format("model: an attention tile of 0 or more is needed, got {}", options.attention_tile));
+    throw RangeError(fmt::format("model: the attention tile must be 0 or more, got {}", options.attention_tile));
   }
   if (!batch.positions && held + time > config_.context) {
-    throw RangeError(fmt::format("model: {} tokens behind {} exceed the context of {}", time, held, config_.context));
+    throw RangeError(fmt::format("model: {} tokens after {} exceed the context of {}", time, held, config_.context));
   }
   const ForwardContext<S> context{
       .tape = tape,

@@ -38,7 +38,7 @@ Var<S> CausalSelfAttention::forward(const ForwardContext<S>& context, Var<S> x, 
     throw ShapeError(fmt::format("attention layer: x (B, T, C) with C a multiple of {} heads is needed, got {}", heads_,
                                  shape.to_string()));
   }
-  if (rope_ && !table) throw Error("attention layer: its positions are RoPE's, so a table is needed, got none");
+  if (rope_ && !table) throw Error("attention layer: RoPE needs a table, got none");
   const Index width = shape[-1] / heads_;
   const Var<S> packed = qkv_.forward(context, std::move(x));
   const auto heads = [&](Index first, Index count) {

@@ -12,7 +12,7 @@ namespace handgrad {
 /// divides n_heads. resolve() sets the values that a config omits.
 inline void require_resolved(const ModelConfig& m) {
   const auto at_least_1 = [](const char* key, Index value) {
-    if (value < 1) throw ConfigError(fmt::format("model.{}: a resolved config has 1 or more, got {}", key, value));
+    if (value < 1) throw ConfigError(fmt::format("model.{}: must be 1 or more in a resolved config, got {}", key, value));
   };
   at_least_1("n_layers", m.n_layers);
   at_least_1("n_heads", m.n_heads);

@@ -23,14 +23,14 @@ KvCache<S>::KvCache(const ModelConfig& config) : heads_(config.n_kv_heads), widt
 
 template <class S>
 void KvCache<S>::truncate(Index length) {
-  if (length < 0) throw RangeError(fmt::format("key/value cache: a length of 0 or more is needed, got {}", length));
+  if (length < 0) throw RangeError(fmt::format("key/value cache: the length must be 0 or more, got {}", length));
   length_ = std::min(length, length_);
 }
 
 template <class S>
 void KvCache<S>::advance(Index tokens) {
   if (tokens < 0 || tokens > capacity_ - length_) {
-    throw RangeError(fmt::format("key/value cache: {} tokens do not fit behind {} of {}", tokens, length_, capacity_));
+    throw RangeError(fmt::format("key/value cache: {} tokens do not fit after {} of {}", tokens, length_, capacity_));
   }
   length_ += tokens;
 }
@@ -68,7 +68,7 @@ void KvCache<S>::store(Index layer, Heads<const S> keys, Heads<const S> values) 
   }
   if (keys.time > capacity_ - length_) {
     throw RangeError(
-        fmt::format("key/value cache: {} tokens do not fit behind {} of {}", keys.time, length_, capacity_));
+        fmt::format("key/value cache: {} tokens do not fit after {} of {}", keys.time, length_, capacity_));
   }
   const auto copy = [&](Heads<const S> from, Buffer<S>& to) {
     for (Index t = 0; t < from.time; ++t) {

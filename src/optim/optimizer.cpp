@@ -29,13 +29,13 @@ std::string described(const std::vector<Parameter>& parameters) {
 
 void check_share(const char* what, double value) {
   if (!(value >= 0.0 && value < 1.0)) {
-    throw RangeError(fmt::format("{}: a number in [0, 1) is needed, got {}", what, value));
+    throw RangeError(fmt::format("{}: must be in [0, 1), got {}", what, value));
   }
 }
 
 void check_not_negative(const char* what, double value) {
   if (!(value >= 0.0) || !std::isfinite(value)) {
-    throw RangeError(fmt::format("{}: a finite number of 0 or more is needed, got {}", what, value));
+    throw RangeError(fmt::format("{}: must be finite and 0 or more, got {}", what, value));
   }
 }
 
@@ -75,13 +75,13 @@ double gradient_norm(const ParameterStore<S>& store) {
 }
 
 double clip_factor(double norm, double max_norm) {
-  if (!(max_norm >= 0.0)) throw RangeError(fmt::format("clipping: a norm of 0 or more is needed, got {}", max_norm));
+  if (!(max_norm >= 0.0)) throw RangeError(fmt::format("clipping: the norm must be 0 or more, got {}", max_norm));
   return max_norm > 0.0 && norm > max_norm ? max_norm / norm : 1.0;
 }
 
 template <class S>
 void Optimizer<S>::set_updates(Index updates) {
-  if (updates < 0) throw RangeError(fmt::format("optimizer: 0 updates or more are needed, got {}", updates));
+  if (updates < 0) throw RangeError(fmt::format("optimizer: the number of updates must be 0 or more, got {}", updates));
   updates_ = updates;
 }
 
@@ -95,7 +95,7 @@ void Optimizer<S>::check_step(const ParameterStore<S>& store, double lr, double 
   const auto same = [](const Parameter& a, const Parameter& b) { return a.shape == b.shape && a.name == b.name; };
   const auto& own = store.parameters();
   if (!std::equal(own.begin(), own.end(), parameters_.begin(), parameters_.end(), same)) {
-    throw Error(fmt::format("optimizer: the store must have the parameters of the constructor's, got {} for {}",
+    throw Error(fmt::format("optimizer: the store must have the parameters of the constructor, got {} for {}",
                             described(own), described(parameters_)));
   }
   if (!store.has_gradients() && !own.empty()) {
@@ -103,10 +103,10 @@ void Optimizer<S>::check_step(const ParameterStore<S>& store, double lr, double 
   }
   store.require_finished();
   if (!(lr >= 0.0) || !std::isfinite(lr)) {
-    throw RangeError(fmt::format("optimizer: a finite rate of 0 or more is needed, got {}", lr));
+    throw RangeError(fmt::format("optimizer: the rate must be finite and 0 or more, got {}", lr));
   }
   if (!std::isfinite(gradient_scale)) {
-    throw RangeError(fmt::format("optimizer: a finite gradient scale is needed, got {}", gradient_scale));
+    throw RangeError(fmt::format("optimizer: the gradient scale must be finite, got {}", gradient_scale));
   }
 }
 

@@ -11,7 +11,7 @@
 namespace handgrad {
 
 double Schedule::at(Index step) const {
-  if (step < 0) throw RangeError(fmt::format("schedule: a step of 0 or more is needed, got {}", step));
+  if (step < 0) throw RangeError(fmt::format("schedule: the step must be 0 or more, got {}", step));
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
   if (kind == ScheduleKind::constant) return peak;
   const Index begin = kind == ScheduleKind::warmup_stable_decay ? std::max(warmup, total - decay) : warmup;

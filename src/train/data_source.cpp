@@ -99,7 +99,7 @@ void DataSource::split(const TokenSplit& parts) {
 }
 
 const Tokenizer& DataSource::tokenizer() const {
-  if (!tokenizer_) throw DataError("data source: it holds nothing; load() and from_text() make one");
+  if (!tokenizer_) throw DataError("data source: it is empty; load() and from_text() make one");
   return *tokenizer_;
 }
 

@@ -36,7 +36,7 @@ bool add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::
                  std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals,
                  const EvaluationWatch& watch) {
   const Index context = model.config().context, count = static_cast<Index>(starts.size());
-  if (batch_size < 1) throw RangeError(fmt::format("evaluation: a batch of 1 or more is needed, got {}", batch_size));
+  if (batch_size < 1) throw RangeError(fmt::format("evaluation: the batch must be 1 or more, got {}", batch_size));
   for (Index first = 0; first < count; first += batch_size) {
     const Index batch = std::min(batch_size, count - first);
     std::vector<TokenId> inputs(static_cast<std::size_t>(batch * context)), targets(inputs.size());
@@ -64,7 +64,7 @@ Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& token
 Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                         Index batch_size, const EvaluationWatch& watch) {
   const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
-  if (count < 2) throw DataError(fmt::format("evaluation: a text of at least two tokens is needed, got {}", count));
+  if (count < 2) throw DataError(fmt::format("evaluation: the text must have at least two tokens, got {}", count));
   const FloatEnvironment environment;
   Tape<float> tape(false);
   Totals totals;

@@ -44,7 +44,7 @@ Index MemoryEstimate::peak() const { return program + tokens + std::max(text, to
 
 MemoryEstimate estimate_memory(const Config& resolved, Index text_bytes, Index tokens) {
   if (text_bytes < 0 || tokens < 0) {
-    throw RangeError(fmt::format("memory: 0 bytes and tokens or more are needed, got {} and {}", text_bytes, tokens));
+    throw RangeError(fmt::format("memory: bytes and tokens must be 0 or more, got {} and {}", text_bytes, tokens));
   }
   const ModelConfig& m = resolved.model;
   const Index parameters = CausalLm<float>::count_parameters(m);
@@ -91,7 +91,7 @@ Index estimate_audit_memory(const ModelConfig& model) {
 void require_memory(Index needed, const std::string& help) {
   const Index available = available_memory_bytes();
   if (needed <= available) return;
-  throw ResourceError(fmt::format("memory: about {} more are needed, {} are free; what helps: {}", megabytes(needed),
+  throw ResourceError(fmt::format("memory: about {} more are needed, {} are free; use {}", megabytes(needed),
                                   megabytes(available), help),
                       static_cast<std::uint64_t>(needed));
 }
@@ -99,8 +99,8 @@ void require_memory(Index needed, const std::string& help) {
 void check_memory_for_text(Index text_bytes) {
   const Index needed = product(1 + float_bytes, text_bytes), available = available_memory_bytes();
   if (needed <= available) return;
-  throw ResourceError(fmt::format("memory: a text of {} takes up to {} while it is read, {} are free",
-                                  megabytes(text_bytes), megabytes(needed), megabytes(available)),
+  throw ResourceError(fmt::format("memory: reading a text of {} needs up to {}, {} are free", megabytes(text_bytes),
+                                  megabytes(needed), megabytes(available)),
                       static_cast<std::uint64_t>(needed));
 }
 

@@ -44,9 +44,9 @@ void refuse_later_checkpoints(const std::string& folder, Index step) {
   if (steps.empty() || steps.front() <= step) return;
   const FoundCheckpoint newest = newest_checkpoint(folder);
   if (!newest.checkpoint || newest.checkpoint->loop().step <= step) return;  // later files are damaged
-  throw DataError(
-      fmt::format("{}: holds a later checkpoint (step {}) than this run's (step {}); --resume auto takes it", folder,
-                  newest.checkpoint->loop().step, step));
+  throw DataError(fmt::format(
+      "{}: contains a later checkpoint (step {}) than that of this run (step {}); --resume auto continues from it",
+      folder, newest.checkpoint->loop().step, step));
 }
 
 // An unchanged file is not rewritten, which would need space on the disk.

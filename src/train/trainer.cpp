@@ -45,7 +45,7 @@ void check_text(const Checkpoint& checkpoint, const DataSource& source) {
           : fmt::format("{} tokens then, {} now", then, now);
   throw ConfigError(
       fmt::format("{}: data.files: the text is not the one that this run was trained on ({}); git or an editor may "
-                  "have changed its line ends; --init begins a new run from these weights",
+                  "have changed its line ends; --init starts a new run with these weights",
                   checkpoint.path(), difference));
 }
 
@@ -71,10 +71,10 @@ Trainer Trainer::resume(const std::string& path, DataSource source) {
 
 Trainer Trainer::resume(const Checkpoint& checkpoint, const Config& requested, DataSource source) {
   if (source.tokenizer().fingerprint() != checkpoint.tokenizer()->fingerprint()) {
-    throw ConfigError(
-        fmt::format("{}: the run's {} tokenizer of {} tokens is not the {} tokenizer of {} tokens given now",
-                    checkpoint.path(), checkpoint.tokenizer()->name(), checkpoint.tokenizer()->vocab_size(),
-                    source.tokenizer().name(), source.tokenizer().vocab_size()));
+    throw ConfigError(fmt::format("{}: the tokenizer of the run ({}, {} tokens) is not the given one ({}, {} tokens)",
+                                  checkpoint.path(), checkpoint.tokenizer()->name(),
+                                  checkpoint.tokenizer()->vocab_size(), source.tokenizer().name(),
+                                  source.tokenizer().vocab_size()));
   }
   const Config wanted = complete_config(requested, source.tokenizer().name(), source.tokenizer().vocab_size());
   check_resume(checkpoint.config(), wanted, checkpoint.loop().step);
@@ -151,9 +151,9 @@ void Trainer::refuse_step(const std::string& trouble) {
   update_->make_gradients(
       model_, [&](Index i) { return batches_.micro_batch(loop_.step, last = i); },
       [&] { return tracer.origin() != nullptr; });
-  std::string what = fmt::format("step {}: {}; the update has not been applied", loop_.step + 1, trouble);
+  std::string what = fmt::format("step {}: {}; the update was not applied", loop_.step + 1, trouble);
   if (tracer.origin()) what += "; first seen in " + tracer.origin()->to_string();
-  if (loop_.skipped > 0) what += fmt::format("; {} updates have been skipped before", loop_.skipped);
+  if (loop_.skipped > 0) what += fmt::format("; {} earlier updates were skipped", loop_.skipped);
   throw NonFiniteStep(what, loop_.step + 1, tracer.origin(), batches_.starts(loop_.step, last));
 }
 

@@ -22,7 +22,7 @@ std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const Paramet
 }
 
 double learning_rate(const Config& config, Index step) {
-  if (step < 0) throw RangeError(fmt::format("learning_rate: 0 steps or more are needed, got {}", step));
+  if (step < 0) throw RangeError(fmt::format("learning_rate: the step must be 0 or more, got {}", step));
   const ScheduleConfig& s = config.schedule;
   const Index steps = config.train.steps;
   return Schedule{.kind = s.kind,

@@ -28,7 +28,7 @@ template <class S>
 ParameterStore<S> store_of(std::span<const Tensor<double>> operands) {
   ParameterStore<S> store;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].empty()) throw ShapeError(fmt::format("gradient check: operand {} holds no values", i));
+    if (operands[i].empty()) throw ShapeError(fmt::format("gradient check: operand {} is empty", i));
     store.add(fmt::format("operand {}", i), operands[i].shape());
   }
   store.allocate();
@@ -130,7 +130,7 @@ void require_repeatable(verify::Subject<double>& subject, const std::vector<doub
   const std::vector<double> second = evaluate(subject);
   if (!std::equal(first.begin(), first.end(), second.begin(), second.end(),
                   [](double a, double b) { return a == b || (a != a && b != b); })) {
-    throw Error("gradient check: two evaluations of the function differ, so it has no gradient to check");
+    throw Error("gradient check: two evaluations of the function differ; it must be deterministic");
   }
 }
 
@@ -179,7 +179,7 @@ void compare_entries(const verify::Subjects& subjects, const GradientCheckOption
 
 GradientReport check_gradients(const verify::Subjects& subjects, const GradientCheckOptions& options) {
   if (options.entries < 1) {
-    throw RangeError(fmt::format("gradient check: entries of a tensor: 1 or more are needed, got {}", options.entries));
+    throw RangeError(fmt::format("gradient check: the number of entries must be 1 or more, got {}", options.entries));
   }
   const ThreadScope threads(options.workers);
   const std::unique_ptr<verify::Subject<double>> subject = subjects.in_double();

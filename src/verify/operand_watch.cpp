@@ -38,10 +38,10 @@ void OperandWatch<S>::compare_values(Graph<S>& graph, int id, const char* pass) 
   const std::string name = scope.empty() ? node.operation : scope + "/" + node.operation;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i].id >= 0 && changed(graph, node.inputs[i].id)) {
-      found_.push_back(fmt::format("{}, {}: it changed its operand {}", name, pass, i));
+      found_.push_back(fmt::format("{}, {}: changed its operand {}", name, pass, i));
     }
   }
-  if (changed(graph, id)) found_.push_back(fmt::format("{}, {}: it changed its own result", name, pass));
+  if (changed(graph, id)) found_.push_back(fmt::format("{}, {}: changed its own result", name, pass));
 }
 
 template <class S>
@@ -60,7 +60,7 @@ std::vector<std::string> OperandWatch<S>::violations() const {
   for (const Parameter& p : store_.parameters()) {
     const S *before = values_.data() + p.offset, *now = store_.values() + p.offset;
     if (std::memcmp(before, now, p.shape.size() * sizeof(S)) != 0) {
-      all.push_back(fmt::format("{}: the parameter's values were changed", p.name));
+      all.push_back(fmt::format("{}: the values of the parameter changed", p.name));
     }
   }
   return all;

@@ -59,7 +59,7 @@ std::vector<std::string> watched_gradient(Subject<S>& subject) {
   store.finish_gradients();
   std::vector<std::string> found = watch.violations();
   if (!std::equal(weights.span().begin(), weights.span().end(), value.gradient().data)) {
-    found.push_back(tape.describe(value) + ", backward: it changed the gradient of its result");
+    found.push_back(tape.describe(value) + ", backward: changed the gradient of its result");
   }
   return found;
 }

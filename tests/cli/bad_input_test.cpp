@@ -115,14 +115,15 @@ TEST(BadInput, configs) {
       set("model.n_leyers=1", 2, "--set model.n_leyers: unknown key; did you mean model.n_layers?"),
       set("optimizer.lr=nan", 2, "--set optimizer.lr: expected a number from 0 to 1000000000, got nan"),
       set("model.d_model", 2, "--set model.d_model: expected KEY=VALUE"),
-      set("model.d_model=15", 2, "tiny.toml: model.n_heads 2 does not divide model.d_model 15: 1 are left over"),
+      set("model.d_model=15", 2, "tiny.toml: model.n_heads 2 must divide model.d_model 15: the remainder is 1"),
       set("model.n_heads=16", 2,
-          "tiny.toml: model.position \"rope\" turns pairs of features, but a head is 1 wide: model.d_model 16 / "
+          "tiny.toml: model.position \"rope\" needs an even head width, got 1: model.d_model 16 / "
           "model.n_heads 16"),
       set("model.n_kv_heads=3", 2, "tiny.toml: model.n_kv_heads 3 is more than model.n_heads 2"),
       {{"train", "tiny.toml", "--set", "model.n_heads=8", "--set", "model.n_kv_heads=3"},
        2,
-       "tiny.toml: model.n_kv_heads 3 does not divide model.n_heads 8: query heads share key heads evenly"},
+       "tiny.toml: model.n_kv_heads 3 does not divide model.n_heads 8: every key head needs the same number of query "
+       "heads"},
       set("model.vocab_size=10", 2, "model.vocab_size: the char tokenizer has 16 tokens, got 10; leave the key out"),
   });
 }
@@ -176,7 +177,7 @@ TEST(BadInput, folders) {
                 "run, 4 requested"});
   expect(line, {{"train", "--resume", "runs/tiny", "--set", "train.steps=3"},
                 2,
-                "cannot resume: train.steps 3 requested, but 6 are done"});
+                "cannot resume: train.steps 3 requested, but 6 are completed"});
 }
 
 TEST(BadInput, generating) {

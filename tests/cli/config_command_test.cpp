@@ -52,7 +52,8 @@ TEST_F(ConfigCommand, explains_what_is_called_otherwise) {
     EXPECT_NE(every.find(table), std::string::npos) << table;
   }
   const std::string clipping = output({"config", "explain", "Global norm"});
-  EXPECT_EQ(clipping.find("No key is called \"Global norm\". Keys that mention it:\n\n[optimizer]\n  grad_clip"), 0u);
+  EXPECT_EQ(clipping.find("No key has the name \"Global norm\". Keys that mention it:\n\n[optimizer]\n  grad_clip"),
+            0u);
   EXPECT_EQ(line.run({"config", "explain", "bogus"}).err,
             "error: there is no key or table \"bogus\"; there are data, tokenizer, model, train, optimizer, schedule, "
             "eval, checkpoint, log, sample\n");
@@ -94,12 +95,11 @@ TEST_F(ConfigCommand, check_says_all_that_is_wrong) {
             "checkpoint, log, sample\n"
             "error: --set optimizer.lr: expected a number from 0 to 1000000000, got \"x\"\n");
   EXPECT_EQ(line.run({"config", "check", "tiny.toml", "--set", "model.n_heads=3", "--set", "optimizer.min_lr=1"}).err,
-            "error: tiny.toml: model.n_heads 3 does not divide model.d_model 16: 1 are left over\n"
-            "error: tiny.toml: model.position \"rope\" turns pairs of features, but a head is 5 wide: model.d_model 16 "
+            "error: tiny.toml: model.n_heads 3 must divide model.d_model 16: the remainder is 1\n"
+            "error: tiny.toml: model.position \"rope\" needs an even head width, got 5: model.d_model 16 "
             "/ model.n_heads 3\n"
-            "error: tiny.toml: optimizer.min_lr 1 is more than optimizer.lr 0.001, from which the rate falls; a tenth "
-            "of the rate is "
-            "usual: optimizer.min_lr=0.0001\n");
+            "error: tiny.toml: optimizer.min_lr 1 is above optimizer.lr 0.001; a tenth of it is usual: "
+            "optimizer.min_lr=0.0001\n");
 }
 
 TEST_F(ConfigCommand, a_run_folder_stands_for_its_config) {

@@ -132,7 +132,7 @@ TEST_F(ResumeCommand, a_changed_text_is_told_by_its_size) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(says(outcome.err,
                    "data.files: the text is not the one that this run was trained on (400 tokens then, 414 "
-                   "now); git or an editor may have changed its line ends; --init begins a new run"))
+                   "now); git or an editor may have changed its line ends; --init starts a new run with these weights"))
       << outcome.err;
 }
 

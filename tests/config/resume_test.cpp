@@ -55,7 +55,7 @@ TEST(resume, refusals_name_the_key_and_both_values) {
        "optimizer.name is \"adamw\" in the stored run, \"sgd\" requested"},
       {[](Config& c) { c.train.accumulation = 2; },
        "train.batch_size x train.accumulation is 16 x 1 in the stored run, 16 x 2 requested"},
-      {[](Config& c) { c.train.steps = 9; }, "train.steps 9 requested, but 10 are done"},
+      {[](Config& c) { c.train.steps = 9; }, "train.steps 9 requested, but 10 are completed"},
       {[](Config& c) { c.train.seed = 2, c.model.bias = true; },
        "model.bias is false in the stored run, true requested; train.seed is 1 in the stored run, 2 requested"},
   };

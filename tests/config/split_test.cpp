@@ -30,7 +30,7 @@ TEST(Split, is_noted_where_bits_depend_on_it) {
   EXPECT_EQ(split_note(config_of(256, 1, 8)), "");
   EXPECT_EQ(
       split_note(config_of(64, 6, 2)),
-      "train.batch_size 6 is no multiple of 4: with train.accumulation 2 the bits of this run depend on the split "
+      "train.batch_size 6 is not a multiple of 4: with train.accumulation 2 the bits of this run depend on the split "
       "of its batches. Gradients are summed in blocks of 4 sequences (256 tokens / model.context 64, rounded up); "
       "a multiple of 4 gives the same bits for every split");
   EXPECT_NE(split_note(config_of(255, 1, 2)), "");

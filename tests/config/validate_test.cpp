@@ -21,27 +21,25 @@ TEST(validate, the_defaults_are_valid) { EXPECT_NO_THROW(validate(Config{})); }
 
 TEST(validate, heads) {
   EXPECT_EQ(refusal([](Config& c) { c.model.d_model = 10, c.model.n_heads = 3; }),
-            "model.n_heads 3 does not divide model.d_model 10: 1 are left over");
+            "model.n_heads 3 must divide model.d_model 10: the remainder is 1");
   EXPECT_EQ(refusal([](Config& c) { c.model.d_model = 520, c.model.n_heads = 8; }),
-            "model.position \"rope\" turns pairs of features, but a head is 65 wide: model.d_model 520 / "
+            "model.position \"rope\" needs an even head width, got 65: model.d_model 520 / "
             "model.n_heads 8");
   EXPECT_EQ(refusal([](Config& c) { c.model.d_model = 12, c.model.n_heads = 6, c.model.n_kv_heads = 4; }),
-            "model.n_kv_heads 4 does not divide model.n_heads 6: query heads share key heads evenly");
+            "model.n_kv_heads 4 does not divide model.n_heads 6: every key head needs the same number of query heads");
   EXPECT_EQ(refusal([](Config& c) { c.model.n_kv_heads = 8; }), "model.n_kv_heads 8 is more than model.n_heads 4");
   Config odd;
   odd.model.d_model = 520, odd.model.n_heads = 8, odd.model.position = PositionKind::learned;
   EXPECT_NO_THROW(validate(odd));
   EXPECT_NE(refusal([](Config& c) {
               c.model.d_model = 5, c.model.n_heads = 1, c.model.position = PositionKind::sinusoidal;
-            }).find("model.d_model is 5"),
+            }).find("needs an even model.d_model, got 5"),
             std::string::npos);
 }
 
 TEST(validate, rates) {
   EXPECT_EQ(refusal([](Config& c) { c.optimizer.lr = 1e-5; }),
-            "optimizer.min_lr 0.0001 is more than optimizer.lr 1e-05, from which the rate falls; a tenth of the rate "
-            "is usual: "
-            "optimizer.min_lr=1e-06");
+            "optimizer.min_lr 0.0001 is above optimizer.lr 1e-05; a tenth of it is usual: optimizer.min_lr=1e-06");
   Config constant;
   constant.optimizer.lr = 1e-5, constant.schedule.kind = ScheduleKind::constant;
   EXPECT_NO_THROW(validate(constant));
@@ -61,8 +59,8 @@ TEST(validate, ranges_hold_for_programs_too) {
   EXPECT_EQ(refusal([](Config& c) { c.model.norm = static_cast<NormKind>(7); }, "run.toml"),
             "run.toml: model.norm: expected one of \"rms\", \"layer\", got \"?\"");
   EXPECT_EQ(refusal([](Config& c) { c.train.batch_size = 65536, c.train.accumulation = 1024, c.model.context = 64; }),
-            "train.batch_size 65536 x train.accumulation 1024 x model.context 64 is 4294967296 tokens an update, at "
-            "most 2147483648 are allowed");
+            "train.batch_size 65536 x train.accumulation 1024 x model.context 64 is 4294967296 tokens per update; the "
+            "limit is 2147483648");
 }
 
 TEST(resolve, fills_in_what_is_left_open) {

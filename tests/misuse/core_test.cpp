@@ -57,9 +57,9 @@ static_assert(!views_of_temporaries<const Tensor<double>>);
 static_assert(requires(Tensor<float> & x) { x.view(); });
 
 TEST(MisuseCore, tiles_and_blocks) {
-  EXPECT_REFUSED(RangeError, "parallel_ranges: tiles of at least 1 element are needed, got 0",
+  EXPECT_REFUSED(RangeError, "parallel_ranges: a tile must have at least 1 element, got 0",
                  parallel_ranges(10, 0, [](Index, Index) {}));
-  EXPECT_REFUSED(RangeError, "block_rows: a sequence has at least 1 row, got 0", gemm::block_rows(0));
+  EXPECT_REFUSED(RangeError, "block_rows: a sequence must have at least 1 row, got 0", gemm::block_rows(0));
   EXPECT_NO_THROW(parallel_tiles(-1, [](Index) {}));
 }
 
@@ -76,7 +76,7 @@ TEST(Misuse, buffer) {
 }
 
 TEST(Misuse, shape) {
-  EXPECT_REFUSED(ShapeError, "shape: every extent is at least 1, got 0", Shape{2, 0});
+  EXPECT_REFUSED(ShapeError, "shape: every extent must be at least 1, got 0", Shape{2, 0});
   EXPECT_REFUSED(ShapeError, "got -3", Shape{-3});
   EXPECT_REFUSED(ShapeError, "at most 6 axes, got 7", Shape{1, 1, 1, 1, 1, 1, 1});
   EXPECT_REFUSED(RangeError, "does not fit in 63 bits", Shape{far, 2});
@@ -95,14 +95,14 @@ TEST(Misuse, tensor) {
   EXPECT_REFUSED(ShapeError, "tensor: a tensor with elements is needed", nothing.view());
   EXPECT_REFUSED(ShapeError, "tensor: a tensor with elements", std::as_const(nothing).rows());
   EXPECT_REFUSED(ShapeError, "tensor: a tensor with elements", nothing.heads());
-  EXPECT_REFUSED(RangeError, "tensor: an element of [0, 0) is needed, got 0", nothing[0]);
+  EXPECT_REFUSED(RangeError, "tensor: the index must be in [0, 0), got 0", nothing[0]);
   EXPECT_TRUE(nothing.copy().empty());
   EXPECT_TRUE(nothing.span().empty());
-  EXPECT_REFUSED(ShapeError, "tensor (2, 2): takes 4 values, got 3", Tensor<float>({2, 2}, {1, 2, 3}));
-  EXPECT_REFUSED(ShapeError, "takes 1 values, got 0", Tensor<float>(Shape{}, std::span<const float>{}));
+  EXPECT_REFUSED(ShapeError, "tensor (2, 2): 4 values are needed, got 3", Tensor<float>({2, 2}, {1, 2, 3}));
+  EXPECT_REFUSED(ShapeError, "1 values are needed, got 0", Tensor<float>(Shape{}, std::span<const float>{}));
   EXPECT_REFUSED(ResourceError, "memory:", Tensor<float>(Shape{far}));
   Tensor<float> x(Shape{3});
-  EXPECT_REFUSED(RangeError, "an element of [0, 3) is needed, got 3", x[3]);
+  EXPECT_REFUSED(RangeError, "the index must be in [0, 3), got 3", x[3]);
   EXPECT_REFUSED(RangeError, "got -1", std::as_const(x)[-1]);
   EXPECT_REFUSED(ShapeError, "view: heads (batch, time, head, width) with adjacent widths are needed, got (3)",
                  x.heads());
@@ -130,7 +130,7 @@ TEST(Misuse, views) {
 
 TEST(Misuse, random_and_dropout) {
   const Random random(1, Stream::audit);
-  EXPECT_REFUSED(RangeError, "random: a range of 1 or more is needed, got 0", random.below(0, 0));
+  EXPECT_REFUSED(RangeError, "random: the range must be 1 or more, got 0", random.below(0, 0));
   int calls = 0;
   DropoutMask{0.5}.row(0, 0, 0, 0, [&](Index, bool) { ++calls; });
   DropoutMask{0.5}.row(0, 4, 3, 1, [&](Index, bool) { ++calls; });

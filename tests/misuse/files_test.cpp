@@ -48,7 +48,7 @@ TEST(MisuseConfig, values) {
   config = {};
   config.train.batch_size = -1;
   EXPECT_REFUSED(ConfigError, "train.batch_size", split_note(config));
-  EXPECT_REFUSED(RangeError, "a context has 1 token or more, got 0", block_sequences(0));
+  EXPECT_REFUSED(RangeError, "the context must be 1 or more, got 0", block_sequences(0));
   Config other;
   other.model.d_model = 64;
   EXPECT_REFUSED(ConfigError, "model.d_model", check_resume(Config{}, other, 0));

@@ -66,7 +66,7 @@ TEST(MisuseTrain, memory) {
   EXPECT_REFUSED(ConfigError, "", estimate_memory(config, 0, 0));  // not resolved
   config.model.vocab_size = 10;
   config = resolve(config);
-  EXPECT_REFUSED(RangeError, "memory: 0 bytes and tokens or more are needed, got -1 and 0",
+  EXPECT_REFUSED(RangeError, "memory: bytes and tokens must be 0 or more, got -1 and 0",
                  estimate_memory(config, -1, 0));
   EXPECT_REFUSED(RangeError, "got 0 and -2", estimate_memory(config, 0, -2));
   EXPECT_GT(estimate_memory(config, largest, largest).peak(), 0) << "held at the largest number";
@@ -79,7 +79,7 @@ TEST(MisuseTrain, memory) {
 
 TEST(MisuseTrain, learning_rate_and_end) {
   const Config config;
-  EXPECT_REFUSED(RangeError, "learning_rate: 0 steps or more are needed, got -1", learning_rate(config, -1));
+  EXPECT_REFUSED(RangeError, "learning_rate: the step must be 0 or more, got -1", learning_rate(config, -1));
   LoopState loop;
   loop.step = -5;
   EXPECT_FALSE(is_done(config, loop));

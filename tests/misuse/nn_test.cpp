@@ -35,9 +35,9 @@ TEST(MisuseNn, configs_that_are_not_whole) {
     EXPECT_REFUSED(ConfigError, words, FeedForward(store, "f", config, 0));
     EXPECT_REFUSED(ConfigError, words, Block(store, "b", config, 0));
   };
-  refused("model.n_kv_heads: a resolved config has 1 or more, got 0", [](auto& m) { m.n_kv_heads = 0; });
-  refused("model.n_heads: a resolved config has 1 or more, got 0", [](auto& m) { m.n_heads = 0; });
-  refused("model.d_ff: a resolved config has 1 or more, got 0", [](auto& m) { m.d_ff = 0; });
+  refused("model.n_kv_heads: must be 1 or more in a resolved config, got 0", [](auto& m) { m.n_kv_heads = 0; });
+  refused("model.n_heads: must be 1 or more in a resolved config, got 0", [](auto& m) { m.n_heads = 0; });
+  refused("model.d_ff: must be 1 or more in a resolved config, got 0", [](auto& m) { m.d_ff = 0; });
   refused("model.d_model:", [](auto& m) { m.d_model = -8; });
   refused("model.context:", [](auto& m) { m.context = 0; });
   refused("model.n_layers:", [](auto& m) { m.n_layers = -1; });
@@ -45,13 +45,13 @@ TEST(MisuseNn, configs_that_are_not_whole) {
   refused("model.n_kv_heads must divide model.n_heads", [](auto& m) { m.n_heads = 4, m.n_kv_heads = 3; });
   ModelConfig config = small();
   config.vocab_size = 0;
-  EXPECT_REFUSED(ConfigError, "model.vocab_size: a model needs a vocabulary, got 0", CausalLm<float>(config));
+  EXPECT_REFUSED(ConfigError, "model.vocab_size: must be 1 or more for a model, got 0", CausalLm<float>(config));
   EXPECT_REFUSED(ConfigError, "model.", CausalLm<float>(ModelConfig{}));
 }
 
 TEST(MisuseNn, layers) {
   ParameterStore<float> store;
-  EXPECT_REFUSED(ShapeError, "every extent is at least 1, got 0", Linear(store, "l", 0, 2, false));
+  EXPECT_REFUSED(ShapeError, "every extent must be at least 1, got 0", Linear(store, "l", 0, 2, false));
   EXPECT_REFUSED(ShapeError, "got -1", Norm(store, "n", -1, NormKind::rms, false, 1e-5));
   const RopeTable<float>* const no_table = nullptr;
   const Linear linear(store, "linear", 2, 3, true);
@@ -70,7 +70,7 @@ TEST(MisuseNn, layers) {
   EXPECT_REFUSED(ShapeError, "feed-forward layer: x (B, T, C) is needed, got (1, 8)",
                  feed_forward.forward(context, wide));
   EXPECT_REFUSED(ShapeError, "attention layer: x (B, T, C)", attention.forward(context, wide, no_table));
-  EXPECT_REFUSED(Error, "attention layer: its positions are RoPE's, so a table is needed, got none",
+  EXPECT_REFUSED(Error, "attention layer: RoPE needs a table, got none",
                  attention.forward(context, tape.variable(Tensor<float>(Shape{1, 2, 8})), no_table));
   const ParameterStore<float> other;
   const ForwardContext<float> foreign{.tape = tape, .store = other, .positions = {}};
@@ -82,13 +82,13 @@ TEST(MisuseNn, model) {
   model.initialise(1);
   Tape<float> tape(false);
   const std::vector<TokenId> tokens{0, 1, 2, 3}, large{0, 5}, many(7, 1);
-  EXPECT_REFUSED(ShapeError, "model: 0 tokens are no batch of 1 sequences", model.logits(tape, {}));
-  EXPECT_REFUSED(ShapeError, "model: 4 tokens are no batch of 3", model.logits(tape, {tokens, 3}));
-  EXPECT_REFUSED(ShapeError, "model: 4 tokens are no batch of 0", model.hidden(tape, {tokens, 0}));
+  EXPECT_REFUSED(ShapeError, "model: 0 tokens cannot be a batch of 1 sequences", model.logits(tape, {}));
+  EXPECT_REFUSED(ShapeError, "model: 4 tokens cannot be a batch of 3", model.logits(tape, {tokens, 3}));
+  EXPECT_REFUSED(ShapeError, "model: 4 tokens cannot be a batch of 0", model.hidden(tape, {tokens, 0}));
   EXPECT_REFUSED(RangeError, "embedding: id 5 at index 1", model.last_logits(tape, {large}));
-  EXPECT_REFUSED(RangeError, "model: 7 tokens behind 0 exceed the context of 6", model.logits(tape, {many}));
+  EXPECT_REFUSED(RangeError, "model: 7 tokens after 0 exceed the context of 6", model.logits(tape, {many}));
   EXPECT_REFUSED(ShapeError, "linear_cross_entropy: one target per row is needed", model.loss(tape, {tokens}, {}));
-  EXPECT_REFUSED(RangeError, "model: an attention tile of 0 or more is needed, got -1",
+  EXPECT_REFUSED(RangeError, "model: the attention tile must be 0 or more, got -1",
                  model.logits(tape, {tokens}, {.attention_tile = -1}));
   CausalLm<float> taken = std::move(model);
   EXPECT_REFUSED(RangeError, "parameter store: there are 0 parameters", model.logits(tape, {tokens}));
@@ -124,9 +124,9 @@ TEST(MisuseNn, cache) {
   EXPECT_REFUSED(ShapeError, "got (2, 2, 2, 4)", cache.store(0, two.heads(), two.heads()));
   EXPECT_REFUSED(ShapeError, "keys and values", cache.store(0, heads.heads(), {}));
   EXPECT_REFUSED(ShapeError, "keys and values", cache.store(0, heads.heads(), many.heads()));
-  EXPECT_REFUSED(RangeError, "7 tokens do not fit behind 0 of 6", cache.store(0, many.heads(), many.heads()));
-  EXPECT_REFUSED(RangeError, "a length of 0 or more is needed, got -1", cache.truncate(-1));
-  EXPECT_REFUSED(RangeError, "7 tokens do not fit behind 0 of 6", cache.advance(7));
+  EXPECT_REFUSED(RangeError, "7 tokens do not fit after 0 of 6", cache.store(0, many.heads(), many.heads()));
+  EXPECT_REFUSED(RangeError, "the length must be 0 or more, got -1", cache.truncate(-1));
+  EXPECT_REFUSED(RangeError, "7 tokens do not fit after 0 of 6", cache.advance(7));
   EXPECT_REFUSED(RangeError, "-1 tokens do not fit", cache.advance(-1));
   EXPECT_REFUSED(RangeError, "1 to 6 tokens can be read, got 7", cache.keys(0, 7));
   EXPECT_REFUSED(RangeError, "1 to 6 tokens can be read, got 0", cache.values(1, 0));
@@ -134,8 +134,8 @@ TEST(MisuseNn, cache) {
   const CausalLm<float> model(config);
   const std::vector<TokenId> tokens{0, 1};
   Tape<float> silent(false), recording;
-  EXPECT_REFUSED(ShapeError, "with recording off", model.logits(recording, {tokens}, {.cache = &cache}));
-  EXPECT_REFUSED(ShapeError, "serves one sequence", model.logits(silent, {tokens, 2}, {.cache = &cache}));
+  EXPECT_REFUSED(ShapeError, "and recording off", model.logits(recording, {tokens}, {.cache = &cache}));
+  EXPECT_REFUSED(ShapeError, "needs a batch of one sequence", model.logits(silent, {tokens, 2}, {.cache = &cache}));
   const auto foreign = [&](auto change) {
     ModelConfig other = config;
     change(other);
@@ -163,28 +163,28 @@ void expect_checked(const std::string& name, const std::vector<std::pair<std::st
   EXPECT_REFUSED(Error, "optimizer: the store has no gradients; call allocate_gradients()",
                  optimizer.step(store, 0.1, 1.0));
   for (auto* s : {&store, &other, &larger}) s->allocate_gradients();
-  EXPECT_REFUSED(Error, "the store must have the parameters of the constructor's, got 1 from v (2) on",
+  EXPECT_REFUSED(Error, "the store must have the parameters of the constructor, got 1 from v (2) on",
                  optimizer.step(other, 0.1, 1.0));
   EXPECT_REFUSED(Error, "got 1 from w (3000) on", optimizer.step(larger, 0.1, 1.0));
-  EXPECT_REFUSED(RangeError, "a finite rate of 0 or more is needed, got nan", optimizer.step(store, nan, 1.0));
+  EXPECT_REFUSED(RangeError, "the rate must be finite and 0 or more, got nan", optimizer.step(store, nan, 1.0));
   EXPECT_REFUSED(RangeError, "got -0.1", optimizer.step(store, -0.1, 1.0));
   EXPECT_REFUSED(RangeError, "got inf", optimizer.step(store, inf, 1.0));
-  EXPECT_REFUSED(RangeError, "a finite gradient scale is needed, got nan", optimizer.step(store, 0.1, nan));
+  EXPECT_REFUSED(RangeError, "the gradient scale must be finite, got nan", optimizer.step(store, 0.1, nan));
   EXPECT_EQ(optimizer.updates(), 0);
   EXPECT_EQ(store.values()[0], 0.0f);
   EXPECT_REFUSED(RangeError, "optimizer: there are", optimizer.state(2));
-  EXPECT_REFUSED(RangeError, "0 updates or more are needed, got -1", optimizer.set_updates(-1));
+  EXPECT_REFUSED(RangeError, "the number of updates must be 0 or more, got -1", optimizer.set_updates(-1));
   const ParameterStore<float> taken = std::move(store);
   EXPECT_REFUSED(Error, "got none for 1 from w (2) on", optimizer.step(store, 0.1, 1.0));
 }
 
 TEST(MisuseOptim, optimizers) {
-  expect_checked<AdamW<float>, AdamWOptions>("AdamW", {{"AdamW: beta1: a number in [0, 1) is needed, got 1", {1.0}},
+  expect_checked<AdamW<float>, AdamWOptions>("AdamW", {{"AdamW: beta1: must be in [0, 1), got 1", {1.0}},
                                                        {"AdamW: beta2", {0.9, nan}},
                                                        {"AdamW: eps", {0.9, 0.9, -1.0}},
                                                        {"AdamW: weight decay", {0.9, 0.9, 0.0, inf}}});
   expect_checked<Sgd<float>, SgdOptions>(
-      "SGD", {{"SGD: momentum: a number in [0, 1) is needed, got -1", {-1.0}}, {"SGD: weight decay", {0.9, nan}}});
+      "SGD", {{"SGD: momentum: must be in [0, 1), got -1", {-1.0}}, {"SGD: weight decay", {0.9, nan}}});
 }
 
 TEST(MisuseOptim, norm_and_schedule) {
@@ -194,9 +194,9 @@ TEST(MisuseOptim, norm_and_schedule) {
   store.allocate();
   EXPECT_REFUSED(Error, "call allocate_gradients()", gradient_norm(store));
   EXPECT_EQ(gradient_norm(empty), 0.0);
-  EXPECT_REFUSED(RangeError, "clipping: a norm of 0 or more is needed, got nan", clip_factor(1.0, nan));
+  EXPECT_REFUSED(RangeError, "clipping: the norm must be 0 or more, got nan", clip_factor(1.0, nan));
   EXPECT_REFUSED(RangeError, "got -1", clip_factor(1.0, -1.0));
-  EXPECT_REFUSED(RangeError, "schedule: a step of 0 or more is needed, got -1", Schedule{}.at(-1));
+  EXPECT_REFUSED(RangeError, "schedule: the step must be 0 or more, got -1", Schedule{}.at(-1));
   EXPECT_EQ(Schedule{}.at(std::numeric_limits<Index>::max()), 0.0);
 }
 

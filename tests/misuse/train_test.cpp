@@ -24,13 +24,14 @@ TEST(MisuseVerify, gradient_checks) {
   const auto f = [](auto in) { return relu(in[0]); };
   std::vector<Tensor<double>> operands;
   operands.emplace_back(Shape{2}), operands.emplace_back();
-  EXPECT_REFUSED(ShapeError, "gradient check: operand 1 holds no values", check_gradients(f, operands));
+  EXPECT_REFUSED(ShapeError, "gradient check: operand 1 is empty", check_gradients(f, operands));
   operands.pop_back();
   EXPECT_REFUSED(RangeError, "gradient check: there are 0 operands, got operand 0",
                  check_gradients(f, std::span<const Tensor<double>>{}));
   EXPECT_REFUSED(RangeError, "there are 1 operands, got operand 3",
                  check_gradients([](auto in) { return relu(in[3]); }, operands));
-  EXPECT_REFUSED(RangeError, "1 or more are needed, got -2", check_gradients(f, operands, {.entries = -2}));
+  EXPECT_REFUSED(RangeError, "the number of entries must be 1 or more, got -2",
+                 check_gradients(f, operands, {.entries = -2}));
   EXPECT_REFUSED(Error, "value: an empty handle was used",
                  check_gradients([](auto in) { return decltype(relu(in[0]))(); }, operands));
   GradientReport nothing;
@@ -96,7 +97,7 @@ TEST(MisuseTrain, updates_and_batches) {
   CausalLm<float> other(config.model);
   EXPECT_REFUSED(Error, "gradient norm: the store has no gradients", update.norm(other));
   EXPECT_REFUSED(Error, "optimizer: the store has no gradients", update.apply(other, 0.1, 1.0));
-  EXPECT_REFUSED(RangeError, "learning_rate: 0 steps or more are needed, got -1", learning_rate(config, -1));
+  EXPECT_REFUSED(RangeError, "learning_rate: the step must be 0 or more, got -1", learning_rate(config, -1));
 }
 
 TEST(MisuseVerify, audits) {
@@ -118,9 +119,9 @@ TEST(MisuseVerify, audits) {
 TEST(MisuseTrain, data_and_trainers) {
   const Config config = test::tiny_config();
   const DataSource nothing;
-  EXPECT_REFUSED(DataError, "data source: it holds nothing", nothing.tokenizer());
+  EXPECT_REFUSED(DataError, "data source: it is empty", nothing.tokenizer());
   EXPECT_TRUE(nothing.train().empty());
-  EXPECT_REFUSED(DataError, "data source: it holds nothing", Trainer(config, nothing));
+  EXPECT_REFUSED(DataError, "data source: it is empty", Trainer(config, nothing));
   EXPECT_REFUSED(DataError, "", DataSource::from_text(config, ""));
   EXPECT_REFUSED(DataError, "", DataSource::load(config));
   Config broken = config;
@@ -146,10 +147,9 @@ TEST(MisuseTrain, evaluations) {
   const std::vector<TokenId> tokens(30, 1), one(1, 1);
   const std::vector<Index> starts{0}, late{25};
   Tape<float> tape(false);
-  EXPECT_REFUSED(DataError, "at least two tokens is needed, got 0", evaluate_all(model, bytes, {}, 1));
-  EXPECT_REFUSED(DataError, "at least two tokens is needed, got 1", evaluate_all(model, bytes, one, 1));
-  EXPECT_REFUSED(RangeError, "evaluation: a batch of 1 or more is needed, got 0",
-                 evaluate_all(model, bytes, tokens, 0));
+  EXPECT_REFUSED(DataError, "must have at least two tokens, got 0", evaluate_all(model, bytes, {}, 1));
+  EXPECT_REFUSED(DataError, "must have at least two tokens, got 1", evaluate_all(model, bytes, one, 1));
+  EXPECT_REFUSED(RangeError, "evaluation: the batch must be 1 or more, got 0", evaluate_all(model, bytes, tokens, 0));
   EXPECT_REFUSED(RangeError, "got -3", evaluate_windows(model, bytes, tokens, starts, -3, tape));
   EXPECT_REFUSED(RangeError, "", evaluate_windows(model, bytes, tokens, late, 1, tape));
   EXPECT_EQ(evaluate_windows(model, bytes, tokens, {}, 1, tape).tokens, 0);

@@ -63,7 +63,7 @@ TEST_F(EvaluateTest, a_text_too_short_is_an_error) {
   EXPECT_EQ(message_of<DataError>([&] {
               evaluate_all(trainer.model(), trainer.source().tokenizer(), trainer.source().train().first(1), 4);
             }),
-            "evaluation: a text of at least two tokens is needed, got 1");
+            "evaluation: the text must have at least two tokens, got 1");
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(MemoryOfARun, refuses_what_does_not_fit_and_names_what_helps) {
   Config config = config_of(64);
   EXPECT_NO_THROW(check_memory(estimate_memory(config, 1000, 900), config));
   config.train.batch_size = 1 << 24;
-  EXPECT_NE(refusal(config).find("what helps: smaller train.batch_size with train.accumulation raised to match"),
+  EXPECT_NE(refusal(config).find("use smaller train.batch_size with train.accumulation raised to match"),
             std::string::npos)
       << refusal(config);
   Config deep = config_of(1 << 14);
@@ -135,16 +135,17 @@ TEST(MemoryOfARun, texts_of_folders_and_of_eval_that_do_not_fit_are_refused_befo
         {"eval", "run", "--data", "texts/long.txt"}}) {
     const Outcome outcome = line.run(words);
     EXPECT_EQ(outcome.exit_code, 5) << words[0];
-    EXPECT_EQ(outcome.err.rfind("error: memory: a text of ", 0), 0u) << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("error: memory: reading a text of ", 0), 0u) << outcome.err;
   }
   EXPECT_FALSE(line.exists("other"));
 }
 
 TEST(MemoryOfARun, a_text_that_does_not_fit_is_refused_before_it_is_read) {
   EXPECT_NO_THROW(check_memory_for_text(1000));
-  EXPECT_EQ(
-      test::message_of<ResourceError>([] { check_memory_for_text(Index{1} << 50); }).rfind("memory: a text of ", 0),
-      0u);
+  EXPECT_EQ(test::message_of<ResourceError>([] {
+              check_memory_for_text(Index{1} << 50);
+            }).rfind("memory: reading a text of ", 0),
+            0u);
 }
 
 // A sparse file stands for a text that no machine holds.
@@ -164,9 +165,10 @@ TEST(MemoryOfARun, every_command_refuses_a_text_that_does_not_fit) {
        }) {
     const Outcome outcome = line.run(words);
     EXPECT_EQ(outcome.exit_code, 5) << words[0];
-    EXPECT_EQ(outcome.err.rfind("error: memory: a text of 1099512 MB takes up to 5497559 MB", 0), 0u) << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("error: memory: reading a text of 1099512 MB needs up to 5497559 MB", 0), 0u)
+        << outcome.err;
   }
-  EXPECT_NE(line.run({"config", "check", "tiny.toml", "--set", huge}).out.find("memory: a text of 1099512 MB"),
+  EXPECT_NE(line.run({"config", "check", "tiny.toml", "--set", huge}).out.find("memory: reading a text of 1099512 MB"),
             std::string::npos);
 }
 

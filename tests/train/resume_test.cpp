@@ -157,7 +157,7 @@ TEST_F(ResumeTest, refuses_what_would_make_it_another_run_and_names_both_values)
        "data.order is \"epoch\" in the stored run, \"random\" requested"},
       {[](Config& c) { c.optimizer.name = OptimizerKind::sgd; },
        "optimizer.name is \"adamw\" in the stored run, \"sgd\" requested"},
-      {[](Config& c) { c.train.steps = 4; }, "train.steps 4 requested, but 5 are done"},
+      {[](Config& c) { c.train.steps = 4; }, "train.steps 4 requested, but 5 are completed"},
       {[](Config& c) { c.train.batch_size = 8; },
        "train.batch_size x train.accumulation is 4 x 1 in the stored run, 8 x 1 requested"},
   };
@@ -182,12 +182,12 @@ TEST_F(ResumeTest, refuses_another_text_or_tokenizer) {
             std::string::npos);
   text[0] = 'Z';  // one character more
   EXPECT_EQ(message_of<ConfigError>([&] { Trainer::resume(folder / "0", DataSource::from_text(config, text)); }),
-            folder / "0" + ": the run's char tokenizer of 16 tokens is not the char tokenizer of 17 tokens given now");
+            folder / "0" + ": the tokenizer of the run (char, 16 tokens) is not the given one (char, 17 tokens)");
   Config bytes = config;
   bytes.tokenizer.kind = TokenizerKind::byte;
   EXPECT_EQ(
       message_of<ConfigError>([&] { Trainer::resume(Checkpoint::load(folder / "0"), bytes, tiny_source(bytes)); }),
-      folder / "0" + ": the run's char tokenizer of 16 tokens is not the byte tokenizer of 256 tokens given now");
+      folder / "0" + ": the tokenizer of the run (char, 16 tokens) is not the given one (byte, 256 tokens)");
 }
 
 TEST_F(ResumeTest, lets_steps_grow_and_what_does_not_matter_change) {

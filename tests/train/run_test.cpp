@@ -276,8 +276,10 @@ TEST_F(RunTest, is_not_taken_back_by_one_who_read_it_before_another_went_on) {
     run.advance();
     run.save();
   }
-  EXPECT_EQ(message_of<DataError>([&] { TrainingRun run(std::move(late), folder); }),
-            folder + ": holds a later checkpoint (step 2) than this run's (step 1); --resume auto takes it");
+  EXPECT_EQ(
+      message_of<DataError>([&] { TrainingRun run(std::move(late), folder); }),
+      folder +
+          ": contains a later checkpoint (step 2) than that of this run (step 1); --resume auto continues from it");
 }
 
 TEST_F(RunTest, stopped_before_its_first_step_can_be_resumed_and_has_no_best) {

@@ -121,11 +121,10 @@ TEST(GradientCheck, an_assigned_gradient_is_named) {
 }
 
 TEST(GradientCheck, what_is_written_to_is_named) {
-  EXPECT_EQ(only_violation("operand overwritten"), "mistaken, backward: it changed its operand 0");
-  EXPECT_EQ(only_violation("operand overwritten in forward"), "operand 1: the parameter's values were changed");
-  EXPECT_EQ(only_violation("result overwritten"), "mistaken, backward: it changed its own result");
-  EXPECT_EQ(only_violation("upstream gradient overwritten"),
-            "mistaken, backward: it changed the gradient of its result");
+  EXPECT_EQ(only_violation("operand overwritten"), "mistaken, backward: changed its operand 0");
+  EXPECT_EQ(only_violation("operand overwritten in forward"), "operand 1: the values of the parameter changed");
+  EXPECT_EQ(only_violation("result overwritten"), "mistaken, backward: changed its own result");
+  EXPECT_EQ(only_violation("upstream gradient overwritten"), "mistaken, backward: changed the gradient of its result");
 }
 
 // Of several operations, the one between others: its operand is no parameter.
@@ -134,7 +133,7 @@ TEST(GradientCheck, an_operation_inside_a_function_is_named) {
   const auto report = check_gradients(
       [](auto x) { return mul(test::mistaken(mul(x[0], x[1]), x[1], "operand overwritten"), x[0]); }, operands);
   ASSERT_FALSE(report.passed());
-  EXPECT_EQ(report.violations[0], "mistaken, backward: it changed its operand 0");
+  EXPECT_EQ(report.violations[0], "mistaken, backward: changed its operand 0");
 }
 
 TEST(GradientCheck, the_worst_entry_is_named) {

@@ -101,7 +101,7 @@ class Saver {
     Graph<S>& graph = y_.graph();
     if constexpr (!is_complex_v<S>) {
       if (graph.recording() && graph.node(y_.id()).needs_gradient) {
-        static_assert(sizeof(F) <= 128, "a closure holds at most 128 bytes: give large things to saves()");
+        static_assert(sizeof(F) <= 128, "a closure may have at most 128 bytes; pass larger values to saves()");
         static_assert(std::is_trivially_destructible_v<F>);
         using Pack = std::pair<F, std::tuple<detail::Saved<S, Ts>...>>;
         void* memory = graph.arena().allocate(sizeof(Pack), alignof(Pack));
