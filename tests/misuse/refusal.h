@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <typeinfo>
+#include <vector>
 
 #include "handgrad/core/errors.h"
 
@@ -19,9 +20,9 @@ inline std::set<std::string>& covered_headers() {
 
 /// Enters the headers that a file of tests covers.
 struct Covers {
-  Covers(std::initializer_list<const char*> headers) {
-    for (const char* header : headers) covered_headers().insert(header);
-  }
+  Covers(std::initializer_list<const char*> headers)
+      : Covers(std::vector<std::string>(headers.begin(), headers.end())) {}
+  explicit Covers(const std::vector<std::string>& headers) { covered_headers().insert(headers.begin(), headers.end()); }
 };
 
 /// The message of the error of this very type that the call throws; else what happened instead.
