@@ -22,8 +22,8 @@ void io::require_shape_of(const std::string& path, const std::vector<Index>& sha
     fits = fits && extent >= 0 && !__builtin_mul_overflow(size, static_cast<std::uint64_t>(extent), &size);
   }
   if (!fits || size != count) {
-    throw ShapeError(
-        fmt::format("container: {}: the shape must have {} elements, got ({})", path, count, fmt::join(shape, ", ")));
+    throw ShapeError(fmt::format("container: {}: the shape must match the {} values, got ({})", path, count,
+                                 fmt::join(shape, ", ")));
   }
 }
 

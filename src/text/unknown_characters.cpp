@@ -70,7 +70,7 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
   std::string text;
   std::size_t explained = 0;
   if (unknowns.contains(carriage_return) && known.contains('\n')) {
-    text += "; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them";
+    text += "; U+000D is part of Windows line ends (CRLF): sed 's/\\r$//' FILE > NEW converts them";
     ++explained;
   }
   if (unknowns.contains(byte_order_mark)) {

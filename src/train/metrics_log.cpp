@@ -72,7 +72,7 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   if (std::filesystem::exists(path, error)) {
     // Opening a pipe would block until it has a writer.
     if (!std::filesystem::is_regular_file(path, error)) {
-      throw DataError(fmt::format("cannot read {}: it is not a regular file", path));
+      throw DataError(fmt::format("cannot read {}: is not a regular file", path));
     }
     before = files::read_file(path);
   }

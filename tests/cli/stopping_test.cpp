@@ -8,7 +8,8 @@ namespace {
 using test::CommandLine;
 using test::Outcome;
 
-constexpr const char* acknowledgement = "stopping, then saving (a second Ctrl-C ends at once: nothing is saved yet)\n";
+constexpr const char* acknowledgement =
+    "stopping, then saving (a second Ctrl-C ends at once: all steps would be lost)\n";
 
 TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {

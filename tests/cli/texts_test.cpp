@@ -124,7 +124,7 @@ TEST_F(Texts, with_other_line_ends_say_how_to_convert_them) {
   ASSERT_EQ(train_on("\"lf.txt\"").exit_code, 0);
   const Outcome outcome = line.run({"eval", "other", "--data", "crlf.txt"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_NE(outcome.err.find("; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them\n"),
+  EXPECT_NE(outcome.err.find("; U+000D is part of Windows line ends (CRLF): sed 's/\\r$//' FILE > NEW converts them\n"),
             std::string::npos)
       << outcome.err;
 }

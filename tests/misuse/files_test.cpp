@@ -61,11 +61,12 @@ TEST(MisuseIo, contents) {
   const float x[2] = {};
   const std::span<const float> two(x, 2);
   ContainerContents contents;
-  EXPECT_REFUSED(ShapeError, "container: /a: the shape must have 2 elements, got (3)",
+  EXPECT_REFUSED(ShapeError, "container: /a: the shape must match the 2 values, got (3)",
                  contents.add<float>("/a", two, {3}));
   EXPECT_REFUSED(ShapeError, "got ()", contents.add<float>("/a", two, {}));
   EXPECT_REFUSED(ShapeError, "got (-1, -2)", contents.add<float>("/a", two, {-1, -2}));
-  EXPECT_REFUSED(ShapeError, "the shape must have 0 elements, got (1)", contents.add<float>("/a", {}, {1}));
+  EXPECT_REFUSED(ShapeError, "container: /a: the shape must match the 0 values, got (1)",
+                 contents.add<float>("/a", {}, {1}));
   constexpr Index half = Index{1} << 62;
   EXPECT_REFUSED(ShapeError, "/a", contents.add<float>("/a", {}, {half, 4}));  // their product is 0 in 64 bits
   EXPECT_TRUE(contents.datasets.empty());

@@ -42,7 +42,7 @@ TEST(MisuseGenerate, generator) {
   EXPECT_REFUSED(DataError, "generator: next() needs a prompt; call prompt() first", generator.next());
   EXPECT_REFUSED(DataError, "prompt: must have at least one token, got none", generator.prompt({}));
   EXPECT_REFUSED(RangeError, "embedding: id 256", generator.prompt(std::vector<TokenId>{256}));
-  EXPECT_REFUSED(DataError, "generator: next() needs a prompt", generator.next());
+  EXPECT_REFUSED(DataError, "generator: next() needs a prompt; call prompt() first", generator.next());
   EXPECT_TRUE(generator.logits().empty());
   const auto write = [](std::string_view) { return true; };
   const ByteTokenizer bytes;

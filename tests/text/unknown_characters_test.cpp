@@ -59,11 +59,11 @@ TEST(UnknownCharacters, line_ends_and_marks_say_how_to_be_rid_of_them) {
                 "a.txt");
   });
   EXPECT_NE(message.find("U+000D 2 times"), std::string::npos) << message;
-  EXPECT_NE(message.find("; U+000D is part of CRLF line ends: sed 's/\\r$//' FILE > NEW converts them"),
+  EXPECT_NE(message.find("; U+000D is part of Windows line ends (CRLF): sed 's/\\r$//' FILE > NEW converts them"),
             std::string::npos)
       << message;
   EXPECT_NE(message.find("; U+FEFF is a byte order mark: "), std::string::npos) << message;
-  EXPECT_EQ(message.find("leave them out"), std::string::npos) << message;
+  EXPECT_EQ(message.find("remove them"), std::string::npos) << message;
 }
 
 TEST(UnknownCharacters, a_combining_accent_names_the_composed_letter) {

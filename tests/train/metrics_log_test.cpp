@@ -69,7 +69,7 @@ TEST(MetricsLog, a_pipe_of_its_name_is_refused_without_waiting) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
   EXPECT_EQ(test::message_of<DataError>([&] { MetricsLog(posix_files(), folder / "log", at(2)); }),
-            "cannot read " + (folder / "log") + ": it is not a regular file");
+            "cannot read " + (folder / "log") + ": is not a regular file");
 }
 
 TEST(MetricsLog, line_ends_of_other_systems_are_read) {

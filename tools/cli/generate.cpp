@@ -134,7 +134,8 @@ Options generate_options() {
   options.value("temperature", "T", "Divides the logits. 0: always the most likely token; above 1: more random", "0.8");
   options.value("top-k", "K", "Only the K most likely tokens; 0: all", "0");
   options.value("top-p", "P", "Then the fewest tokens whose probabilities sum to at least P", "1");
-  options.value("seed", "N", "The same seed gives the same text, with any number of threads", "1");
+  options.value("seed", "N",
+                "Another seed gives another text; the same seed gives the same text, with any number of threads", "1");
   options.value("stop", "TEXT", "End before this text", "");
   options.flag("stop-at-context", "End when the context is full, instead of forgetting its first half");
   options.flag("raw",

@@ -56,7 +56,7 @@ void write_without_waiting(const std::string& text) {
 void acknowledge() {
   const Index saved = state().saved_step;
   const std::string loss =
-      saved > 0 ? fmt::format("steps after {} would be lost", saved) : std::string("nothing is saved yet");
+      saved > 0 ? fmt::format("steps after {} would be lost", saved) : std::string("all steps would be lost");
   write_without_waiting(
       fmt::format("{}stopping, then saving (a second Ctrl-C ends at once: {})\n", erase_line(STDERR_FILENO), loss));
 }
