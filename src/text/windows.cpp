@@ -141,7 +141,8 @@ void fill_windows(std::span<const TokenId> tokens, std::span<const Index> starts
   check_context(context);
   const Index batch = check_buffers(inputs, targets, context);
   if (batch != std::ssize(starts)) {
-    throw ShapeError(fmt::format("windows: the buffers hold {1} windows, got {0} starts", starts.size(), batch));
+    throw ShapeError(
+        fmt::format("windows: the buffers must have one window per start, got {} and {}", batch, starts.size()));
   }
   for (Index b = 0; b < batch; ++b) {
     const Index start = starts[b];

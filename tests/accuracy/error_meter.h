@@ -9,25 +9,26 @@
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
-// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of extreme scale.
+// Measures the errors of the float and double code against long double (a mantissa of 64 bits), for inputs of extreme
+// scale.
 
 namespace handgrad::test {
 
 using Wide = long double;
 
-/// Errors of many results, each in a unit of its own.
+/// The largest of many errors, in one unit.
 template <class S>
 class ErrorMeter {
  public:
-  /// In units in the last place of the exact result. `flush`: what a factor that fell below FLT_MIN, and may be 0, was
-  /// multiplied by afterwards; an error that this explains is not counted.
+  /// In units in the last place of the exact result. A factor below FLT_MIN may be flushed to 0; `flush` is what it was
+  /// multiplied by afterwards. An error that this explains is not counted.
   void in_ulps(S found, Wide exact, Wide flush = 1) {
     const int exponent = exact == 0             ? std::numeric_limits<S>::min_exponent
                          : std::isfinite(exact) ? std::ilogb(exact) + 1
-                                                : std::numeric_limits<S>::max_exponent;  // nothing is promised there
+                                                : std::numeric_limits<S>::max_exponent;  // no limit is stated there
     add(found, exact, std::abs(exact), std::ldexp(1.0L, exponent - std::numeric_limits<S>::digits), flush);
   }
-  /// In eps times `terms`, the size of what was added or passed on: the sum of absolute terms.
+  /// In eps times `terms`, the sum of the absolute values that were added or propagated.
   void in_terms(S found, Wide exact, Wide terms, Wide flush = 1) {
     add(found, exact, terms, terms * static_cast<Wide>(std::numeric_limits<S>::epsilon()), flush);
   }
@@ -38,7 +39,7 @@ class ErrorMeter {
  private:
   void add(S found, Wide exact, Wide size, Wide unit, Wide flush) {
     constexpr Wide largest = std::numeric_limits<S>::max(), smallest = std::numeric_limits<S>::min();
-    if (size > largest * 0.999L) return;  // a term overflows: nothing is promised
+    if (size > largest * 0.999L) return;  // a term overflows: no limit is stated
     ++count_;
     if (!std::isfinite(found)) {
       worst_ = sum_ = std::numeric_limits<double>::infinity();
@@ -54,21 +55,22 @@ class ErrorMeter {
   Index count_ = 0;
 };
 
-/// Numbers on which sums and functions go wrong: every scale, both signs, a few far above their row.
+/// Inputs on which sums and functions lose accuracy: every scale, both signs, a few values much larger than the rest of
+/// their row.
 class HardInputs {
  public:
   explicit HardInputs(std::uint32_t substream) : random_(20, Stream::audit, substream) {}
 
-  /// In [low, high).
+  /// A number in [low, high).
   double uniform(double low, double high) { return low + (high - low) * random_.uniform(next_++); }
   double normal() { return random_.normal(next_++); }
-  /// Either sign, its logarithm uniform between powers of 2.
+  /// A number of either sign whose logarithm is uniform between the two exponents of 2.
   double of_any_scale(double low_exponent, double high_exponent) {
     const double size = std::exp2(uniform(low_exponent, high_exponent));
     return uniform(0, 1) < 0.5 ? -size : size;
   }
-  /// Rows of `cols` numbers: each row has its own scale, 2^low to 2^high, and one number in 16 is up to 2^outlier
-  /// larger.
+  /// Rows of `cols` numbers. Each row has its own scale, from 2^low to 2^high; one number in 16 is larger by up to
+  /// 2^outlier.
   template <class S>
   Tensor<S> rows(Index count, Index cols, double low, double high, double outlier) {
     Tensor<S> x({count, cols});
@@ -100,9 +102,9 @@ struct Accuracy {
   Index count = 0;
 };
 
-/// Elementwise functions and their slopes.
+/// Elementwise functions and their derivatives.
 std::vector<Accuracy> accuracy_of_functions(Index inputs);
-/// Operations that sum along rows, and the optimiser's update.
+/// Operations that sum along rows, and the update of the optimiser.
 std::vector<Accuracy> accuracy_of_sums(Index inputs);
 
 }  // namespace handgrad::test

@@ -8,7 +8,7 @@
 namespace handgrad::test {
 namespace {
 
-// Odd, so that every tile and every vector has a ragged end.
+// Odd, so that every tile and every vector is incomplete at its end.
 constexpr Index width = 193;
 
 using WideRow = std::vector<Wide>;
@@ -56,7 +56,7 @@ ErrorMeter<S> products(Index rows, HardInputs& hard) {
   return meter;
 }
 
-// Logits of any scale up to hundreds. A rounding of x - m is magnified by its own size.
+// Logits of any scale up to hundreds. The rounding error of x - m grows with the size of x.
 template <class S>
 Tensor<S> logits(Index rows, HardInputs& hard) {
   return hard.rows<S>(rows, width, -20, 5, 4);
@@ -130,7 +130,7 @@ ErrorMeter<S> losses(Index rows, HardInputs& hard) {
   return meter;
 }
 
-// Forward and the gradient of x, for the statistics that the forward pass has saved.
+// The forward pass and the gradient of x, with the statistics saved by the forward pass.
 template <class S>
 void layer_norms(Index rows, HardInputs& hard, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
   const double eps = 1e-5;
@@ -208,7 +208,7 @@ ErrorMeter<S> turns(Index rows, HardInputs& hard) {
       const Wide phi = static_cast<Wide>(positions[static_cast<std::size_t>(r)]) *
                        std::pow(10000.0L, -static_cast<Wide>(i % head) / static_cast<Wide>(head));
       const Wide c = std::cos(phi), s = std::sin(phi);
-      // What a rounding of the angle does to a turned pair does not shrink with its cosine.
+      // The effect of the angle's rounding error on a rotated pair does not shrink with the cosine.
       const Wide size = std::abs(a) + std::abs(b);
       meter.in_terms(y[r * heads * head + i], a * c - b * s, size);
       meter.in_terms(y[r * heads * head + i + 1], a * s + b * c, size);
@@ -217,7 +217,8 @@ ErrorMeter<S> turns(Index rows, HardInputs& hard) {
   return meter;
 }
 
-// Tiled attention of one query to `width` keys: terms are p |v|, magnified by the roundings of a score.
+// Tiled attention of one query to `width` keys. The terms are p |v|, multiplied by the effect of a score's rounding
+// error.
 template <class S>
 ErrorMeter<S> attentions(Index rows, HardInputs& hard) {
   const Index head = 16;
@@ -262,7 +263,7 @@ ErrorMeter<S> attentions(Index rows, HardInputs& hard) {
   return meter;
 }
 
-// The first update from zero moments: mhat = g, vhat = g^2.
+// The first update from moments of 0: mhat = g, vhat = g^2.
 template <class S>
 ErrorMeter<S> updates(Index inputs, HardInputs& hard) {
   ParameterStore<S> store;

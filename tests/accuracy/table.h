@@ -6,11 +6,12 @@
 
 namespace handgrad::test {
 
-/// The rows of docs/proof.md's table.
+/// The table of docs/proof.md in Markdown.
 std::string to_markdown(const std::vector<Accuracy>& table);
 
-/// Measures and holds the worst errors against docs/proof.md: every row is there, and none is worse than it says by
-/// more than a quarter (another machine's exp and product differ a little). Returns what was measured.
+/// Measures the largest errors and compares them with docs/proof.md: every row must be there, and no error may exceed
+/// the stated one by more than a quarter (exp and products differ a little between machines). Returns the measured
+/// errors.
 std::vector<Accuracy> expect_documented(Index inputs);
 
 }  // namespace handgrad::test

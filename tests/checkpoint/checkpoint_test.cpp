@@ -25,7 +25,7 @@ using test::TemporaryFolder;
 using test::tiny_config;
 using test::tiny_source;
 
-// A trainer of five steps, and its checkpoint.
+// A trainer after five steps, and its checkpoint.
 struct Saved {
   TemporaryFolder folder;
   Config config;
@@ -70,7 +70,7 @@ TEST_F(CheckpointTest, names_every_tensor_and_its_moments) {
       EXPECT_TRUE(std::any_of(moment.begin(), moment.end(), [](float x) { return x != 0.0f; })) << p.name;
     }
   }
-  // One dataset for a tied embedding.
+  // A tied embedding is one dataset.
   EXPECT_EQ(container.find("/model/head/weight"), nullptr);
 }
 
@@ -101,7 +101,7 @@ TEST_F(CheckpointTest, a_state_that_is_not_finite_is_not_stored) {
             "checkpoint: /optimizer/" + p.name + "/v[0] must be finite, got inf");
 }
 
-// The message of whatever refuses the edited file: loading, the model, or resuming.
+// The message of the step that refuses the edited file: loading, making the model, or resuming.
 std::string refusal(const std::function<void(CheckpointEditor&)>& edit) {
   Saved saved;
   edit_checkpoint(saved.path, edit);

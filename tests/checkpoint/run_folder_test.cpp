@@ -12,13 +12,13 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// What people and synchronising programs leave among the checkpoints of a run.
+// Files that people and synchronising programs leave among the checkpoints of a run.
 
 namespace handgrad {
 namespace {
 
 namespace stdfs = std::filesystem;
-using TrainingRun = Run;  // within a test, Run is a member of GoogleTest's
+using TrainingRun = Run;  // in a test body, Run is a member of testing::Test
 
 class RunFolder : public test::OneThread {
  protected:

@@ -10,8 +10,8 @@
 #include "handgrad/train/evaluate.h"
 #include "support/training.h"
 
-// Checkpoints of every earlier version, each stopped in the middle of a run, with what that version made of them
-// (tools/fixtures/make_checkpoints.sh): all of them must load, evaluate, generate and resume for ever.
+// Checkpoints of every earlier version, each of a run stopped halfway, and the results of that version
+// (tools/fixtures/make_checkpoints.sh). Every later version must load, evaluate, generate from and resume them.
 
 namespace handgrad {
 namespace {
@@ -54,7 +54,7 @@ class EarlierVersions : public test::OneThread {
   }
 };
 
-// Values may change by rounding between versions, bits included; what a user would notice may not.
+// Between versions, values may change by rounding. The results that a user sees must not.
 void expect_close(double value, double then) { EXPECT_NEAR(value, then, 1e-4 * std::abs(then)); }
 
 TEST_F(EarlierVersions, evaluate_as_they_did) {

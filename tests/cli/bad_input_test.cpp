@@ -11,7 +11,7 @@
 #include "support/command_line.h"
 #include "support/trailer_forger.h"
 
-// Whatever a user hands in: one line on stderr that tells what is wrong, an exit code, and nothing touched.
+// Every wrong input of a user gives one line on standard error with the cause, an exit code, and no changed file.
 
 namespace handgrad {
 namespace {
@@ -23,7 +23,7 @@ using test::Outcome;
 struct Case {
   std::vector<std::string> arguments;
   int exit_code;
-  std::string first_line;  // without "error: "; DIR stands for the temporary folder
+  std::string first_line;  // without "error: "; DIR is replaced by the temporary folder
   std::function<void(const CommandLine&)> prepare = {};
 };
 
@@ -254,7 +254,7 @@ TEST(BadInput, checkpoints) {
   }
 }
 
-// As an ordinary user: root may do anything.
+// Runs as an ordinary user, since root may read and write everything.
 TEST(BadInput, permissions) {
   CommandLine line;
   line.prepare();
@@ -286,7 +286,7 @@ TEST(BadInput, permissions) {
   ::chmod((line / "closed").c_str(), 0555);
   refused({"train", "tiny.toml", "--out", "closed/run"}, 4, "cannot make folder closed/run: permission denied");
 
-  // Read-only from the first save on.
+  // Not writable from the first save on.
   std::filesystem::create_directories(line / "run/checkpoints");
   line.write("run/lock", "");
   ::chmod((line / "run/lock").c_str(), 0666);

@@ -10,7 +10,7 @@
 #include "support/command_line.h"
 #include "support/trailer_forger.h"
 
-// config explain, config check, and the configs that other commands take.
+// config explain, config check, and the CONFIG arguments of other commands.
 
 namespace handgrad {
 namespace {
@@ -42,7 +42,7 @@ TEST_F(ConfigCommand, explains_keys_and_tables) {
   EXPECT_EQ(table.find("[model]"), std::string::npos);
 }
 
-// By the name alone, by another program's name, by a word of what a key means.
+// Finds a key by its last name, by its name in another program, and by a word of its description.
 TEST_F(ConfigCommand, explains_what_is_called_otherwise) {
   const std::string lr = output({"config", "explain", "optimizer.lr"});
   for (const char* name : {"lr", "learning_rate", "max_lr"}) EXPECT_EQ(output({"config", "explain", name}), lr);
@@ -72,12 +72,12 @@ TEST_F(ConfigCommand, check_tells_what_a_run_takes) {
   EXPECT_NE(checked.find("steps = 77\n"), std::string::npos);
   line.write("again.toml", checked);
   EXPECT_EQ(output({"config", "check", "again.toml"}), checked);
-  // Every block counts.
+  // Memory grows with every block.
   const std::string deep = output({"config", "check", "tiny.toml", "--set", "model.n_layers=5"});
   const Outcome trained = line.run({"train", "tiny.toml", "--set", "model.n_layers=5"});
   const std::string parameters = trained.out.substr(11, trained.out.find(" parameters") - 11);
   EXPECT_NE(deep.find("# " + parameters + " parameters, about "), std::string::npos) << deep << trained.out;
-  // Without its text a config is checked all the same.
+  // A config is checked even if its text is missing.
   const std::string alone = output({"config", "check", "tiny.toml", "--set", "data.files=[\"none.txt\"]"});
   EXPECT_NE(alone.find("# parameters and memory are not known: no such file"), std::string::npos) << alone;
 }
@@ -114,7 +114,8 @@ TEST_F(ConfigCommand, a_run_folder_stands_for_its_config) {
             "error: .: is a directory without config.toml; name a config file, one of tiny.toml\n");
 }
 
-// --json=FILE leaves FILE the kind of file that it is; --json FILE says how it is written.
+// --json=FILE does not change the kind of file that FILE is. --json FILE is refused, and the message shows the right
+// form.
 TEST_F(ConfigCommand, json_goes_where_it_is_sent) {
   ASSERT_EQ(line.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
   const std::string json = output({"eval", "run", "--json"});

@@ -4,7 +4,7 @@
 
 #include "support/command_line.h"
 
-// What train does with folders that are somebody else's: a run that is not the one meant, files that are no run's.
+// train refuses folders that it must not write to: those of another run, and those with a user's own files.
 
 namespace handgrad::test {
 namespace {

@@ -6,7 +6,7 @@
 #include "support/checkpoint_editor.h"
 #include "support/command_line.h"
 
-// Prompts as people type them, and what generate and eval say about the checkpoint that they take.
+// Prompts as people type them, and the notes of generate and eval about the checkpoint that they use.
 
 namespace handgrad {
 namespace {
@@ -27,7 +27,7 @@ class Generate : public testing::Test {
     launch.input = input;
     return line.run(more, launch);
   }
-  // Trains on a text of its own, into "run".
+  // Trains on the given text, in the folder "run".
   void retrain(const std::string& text) const {
     line.write("text.txt", text);
     const Outcome outcome = line.run({"train", "tiny.toml", "--out", "run", "--overwrite"});
@@ -50,7 +50,7 @@ TEST_F(Generate, a_prompt_file_of_one_line_is_what_was_typed) {
     EXPECT_EQ(generate({"--prompt-file", "prompt.txt"}).out, typed);
     EXPECT_EQ(generate({"--prompt-file", "-"}, content).out, typed);
   }
-  // Several lines are taken as they are, and a lone line break is a prompt.
+  // Several lines are used as they are, and a single line break is a prompt.
   EXPECT_EQ(generate({"--prompt-file", "-"}, "fox\nsaw\n").out, generate({"--prompt", "fox\nsaw\n"}).out.substr(8));
   EXPECT_EQ(generate({"--prompt-file", "-"}, "\n").out, generate({}).out);
   EXPECT_EQ(generate({"--prompt-file", "-"}).err, "error: prompt: must have at least one token, got none\n");
@@ -78,7 +78,7 @@ TEST_F(Generate, a_decomposed_accent_names_the_letter_that_is_known) {
       << outcome.err;
 }
 
-// A vocabulary without a line break has another beginning, which is said.
+// If the vocabulary has no line break, the default prompt is another character, and a note names it.
 TEST_F(Generate, without_a_prompt) {
   EXPECT_EQ(generate({}).err, "");
   retrain(repeated("the fox "));
@@ -100,7 +100,7 @@ TEST_F(Generate, a_prompt_longer_than_the_context_is_pointed_out) {
   EXPECT_EQ(full.err, "note: nothing was generated: the prompt fills the context of 8 tokens (--stop-at-context)\n");
 }
 
-// With a rate that spoils the model the first evaluation is the best.
+// The learning rate is so high that the model becomes worse and the first evaluation is the best.
 TEST_F(Generate, the_newest_checkpoint_says_where_the_best_is) {
   const Outcome trained = line.run({"train", "tiny.toml", "--out", "worse", "--set", "optimizer.lr=3", "--set",
                                     "schedule.kind=constant", "--set", "schedule.warmup_steps=3", "--set",

@@ -68,7 +68,7 @@ TEST_F(Numbers, have_one_meaning) {
   EXPECT_EQ(text({"-n", "0"}), "the \n");
 }
 
-// As a number is written in many countries; where the locale is not installed the program runs in the plain one.
+// The decimal comma of many countries. If the locale is not installed, the program runs in the C locale.
 TEST_F(Numbers, do_not_depend_on_the_locale) {
   Launch german;
   german.environment = {"LC_ALL=de_DE.UTF-8"};

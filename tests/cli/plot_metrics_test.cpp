@@ -6,7 +6,7 @@
 
 #include "support/command_line.h"
 
-// tools/plot_metrics.py: pictures of runs, whatever their metrics hold, and never in place of metrics.
+// tools/plot_metrics.py draws every kind of metrics, and never overwrites a metrics file.
 
 namespace handgrad {
 namespace {
@@ -20,7 +20,7 @@ const std::string first = "{\"step\":1,\"split\":\"train\",\"loss\":4.5}\n",
 
 class PlotMetrics : public testing::Test {
  protected:
-  // Exit code; what it says is in `said`.
+  // Returns the exit code; `said` receives the output.
   int plot(const std::string& arguments) {
     const int status = std::system(("cd " + line.path() + " && python3 " HANDGRAD_SOURCE_DIR "/tools/plot_metrics.py " +
                                     arguments + " 2> plot.err")
@@ -37,12 +37,12 @@ class PlotMetrics : public testing::Test {
   std::string said;
 };
 
-// A run that was stopped before its first evaluation, with updates that were skipped and looks at its health.
+// A run that was stopped before its first evaluation, with skipped updates and health records.
 TEST_F(PlotMetrics, draws_a_run) {
   line.write("rows.jsonl", first + skipped + health);
   EXPECT_EQ(plot("rows.jsonl out.svg"), 0) << said;
   EXPECT_NE(line.read("out.svg").find("</svg>"), std::string::npos);
-  line.write("rows.jsonl", first + validated + "{\"step\":4,\"spl");  // still written to
+  line.write("rows.jsonl", first + validated + "{\"step\":4,\"spl");  // a row that is still being written
   EXPECT_EQ(plot("rows.jsonl out.svg"), 0) << said;
   EXPECT_NE(line.read("out.svg").find("validation loss at the end: 3.250"), std::string::npos);
   line.write("rows.jsonl", skipped + health);
@@ -58,7 +58,7 @@ TEST_F(PlotMetrics, draws_several_runs_together) {
   EXPECT_NE(picture.find(">a&lt;b: validation 3.250"), std::string::npos);
 }
 
-// A text of one token has a loss of 0 from the first step on.
+// The loss of a text of one token is 0 from the first step on.
 TEST_F(PlotMetrics, draws_a_loss_of_zero) {
   line.write("rows.jsonl", "{\"step\":0,\"split\":\"train\",\"loss\":0.0}\n");
   EXPECT_EQ(plot("rows.jsonl out.svg"), 0) << said;
@@ -79,7 +79,7 @@ TEST_F(PlotMetrics, writes_over_no_metrics_and_under_no_other_name) {
   EXPECT_EQ(line.everything(), before);
 }
 
-// A log that a person or another program has written into is a log still.
+// Lines that a person or another program has added are ignored.
 TEST_F(PlotMetrics, leaves_out_lines_that_are_no_rows) {
   line.write("rows.jsonl",
              first + "# a comment\n\n\xFF\xFE\n{\"step\":\"x\",\"split\":\"val\",\"loss\":1}\n" + validated);

@@ -5,7 +5,8 @@
 #include "support/checkpoint_editor.h"
 #include "support/command_line.h"
 
-// What train says when a run goes on: where from, what changes, and what to do where it cannot.
+// The messages of train when a run is resumed: the step it continues from, the changes, and the remedy if it cannot
+// continue.
 
 namespace handgrad::test {
 namespace {
@@ -40,7 +41,7 @@ TEST_F(ResumeCommand, a_run_in_the_place_of_a_config_is_understood) {
   EXPECT_EQ(train({"empty"}).err, "error: train: empty: is a directory; CONFIG must be a file\n");
 }
 
-// From another folder the default run folder is another one.
+// The default run folder depends on the working directory.
 TEST_F(ResumeCommand, auto_says_where_it_begins_anew) {
   Outcome outcome = train({"tiny.toml", "--resume", "auto"});
   EXPECT_EQ(outcome.out.rfind(line_ / "runs/tiny" + ": no checkpoint yet; starting at step 0\n", 0), 0u) << outcome.out;
@@ -60,7 +61,7 @@ TEST_F(ResumeCommand, a_config_without_a_name_asks_for_out) {
   EXPECT_FALSE(line_.exists("runs"));
 }
 
-// The cosine of 200 steps has come down to 1.0007e-4; stretched over 400 it stands at 5.8716e-4.
+// The cosine over 200 steps has fallen to 1.0007e-4; over 400 steps it is still 5.8716e-4.
 TEST_F(ResumeCommand, a_rate_that_jumps_is_said) {
   line_.prepare("[optimizer]\nlr = 1e-3\nmin_lr = 1e-4\n");
   std::vector<std::string> first = {"tiny.toml", "--out", "r", "--quiet"};
@@ -74,7 +75,7 @@ TEST_F(ResumeCommand, a_rate_that_jumps_is_said) {
                    "schedule now ends at step 400; --set schedule.kind=constant --set "
                    "optimizer.lr=1.000e-04 keeps the rate)\n"))
       << outcome.out;
-  // What it advises works, and keeps the rate.
+  // The advice of the message works, and keeps the rate.
   outcome = train({"--resume", "r", "--set", "train.steps=402", "--set", "schedule.kind=constant", "--set",
                    "optimizer.lr=1.000e-04"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -136,7 +137,7 @@ TEST_F(ResumeCommand, a_changed_text_is_told_by_its_size) {
       << outcome.err;
 }
 
-// Another kernel or instruction set has other bits: the promise of equal bits does not hold across it.
+// Another kernel or instruction set gives other bits, so equal bits are not promised.
 TEST_F(ResumeCommand, other_numerics_are_said) {
   ASSERT_EQ(train({"tiny.toml", "--out", "r"}).exit_code, 0);
   EXPECT_EQ(train({"--resume", "r", "--set", "train.steps=7"}).err, "");
@@ -149,7 +150,7 @@ TEST_F(ResumeCommand, other_numerics_are_said) {
   EXPECT_TRUE(says(outcome.err, "the run continues, but its bits will differ from those of the uninterrupted run\n"));
 }
 
-// Under its own config nothing needs to be written before the first step.
+// With an unchanged config, nothing needs to be written before the first step.
 TEST_F(ResumeCommand, the_config_of_a_run_is_not_rewritten_unchanged) {
   ASSERT_EQ(train({"tiny.toml", "--out", "r"}).exit_code, 0);
   const auto before = std::filesystem::last_write_time(line_ / "r/config.toml");

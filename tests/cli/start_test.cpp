@@ -5,7 +5,7 @@
 
 #include "support/command_line.h"
 
-// How the program is started: by another starter than the shell, with odd settings of OpenMP, as process 1.
+// Starts the program by other means than a shell, with unusual settings of OpenMP, and as process 1.
 
 namespace handgrad::test {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class Start : public ::testing::Test {
  protected:
   void SetUp() override { line_.prepare(); }
-  // Without the settings under which the program does not load itself a second time.
+  // Unsets the variables that prevent the program from executing itself again.
   int plain(const std::string& lines) const {
     return line_.shell("unset OMP_WAIT_POLICY OMP_NUM_THREADS GOMP_SPINCOUNT OMP_PROC_BIND\n" + lines);
   }
@@ -56,14 +56,14 @@ TEST_F(Start, a_program_bound_to_its_cores_still_sees_all_of_them) {
   EXPECT_NE(line_.read("out").find("\n" + cores + " thread"), std::string::npos) << line_.read("out");
 }
 
-// Process 1 of a container has no default actions: what has no handler never arrives.
+// Process 1 of a container has no default actions: a signal without a handler has no effect.
 TEST_F(Start, as_process_1_it_answers_signals) {
   const std::string as_first = "unshare --pid --fork --kill-child --mount-proc ";
   if (::geteuid() != 0 || line_.shell(as_first + "true 2> err") != 0) {
     GTEST_SKIP() << "no process namespace can be made here: " << line_.read("err");
   }
   ASSERT_EQ(line_.run({"train", "tiny.toml", "--out", "run"}).exit_code, 0);
-  // The program's own process is the child of unshare.
+  // The program is the child of unshare.
   const std::string send =
       "for i in $(seq 600); do kill -$1 $(cat /proc/$2/task/$2/children) 2>/dev/null && break; sleep 0.05; done\n";
   line_.write("send", send);

@@ -11,7 +11,7 @@
 
 namespace handgrad::test {
 
-/// The arguments of a run of so many steps; its rate does not depend on them.
+/// The arguments of a run of the given number of steps; its learning rates do not depend on that number.
 inline std::vector<std::string> train_arguments(const std::string& out, Index steps) {
   return {"train",    "tiny.toml",
           "--out",    out,
@@ -20,7 +20,7 @@ inline std::vector<std::string> train_arguments(const std::string& out, Index st
           "--set",    "train.steps=" + std::to_string(steps)};
 }
 
-/// A run as far as `stopped` has come and two steps more, and one that is never stopped, end in the same file.
+/// The stopped run, continued for two steps, and a run that was never stopped end in the same checkpoint.
 inline void expect_same_as_never_stopped(const CommandLine& line, const std::string& stopped, Index step) {
   ASSERT_EQ(line.run(train_arguments(stopped, step + 2)).exit_code, 0);
   ASSERT_EQ(line.run(train_arguments("straight-" + stopped, step + 2)).exit_code, 0);
@@ -28,13 +28,13 @@ inline void expect_same_as_never_stopped(const CommandLine& line, const std::str
             line.read("straight-" + stopped + "/checkpoints/" + checkpoint_name(step + 2)));
 }
 
-/// The number in the last whole line "saved step N"; -1 if there is none.
+/// N of the last complete line "saved step N"; -1 if there is none.
 inline Index last_acknowledged(const std::string& out) {
   const std::size_t at = out.rfind("saved step ", out.rfind('\n'));
   return at == std::string::npos ? -1 : std::stol(out.substr(at + 11));
 }
 
-/// P1: a run that saves every step is killed at random moments; what it has acknowledged is there, and whole.
+/// Kills a run that saves every step, at random moments. Every step that it reported as saved has a valid checkpoint.
 inline void kill_again_and_again(int kills) {
   CommandLine line;
   line.prepare("[checkpoint]\nevery = 1\n");
@@ -50,7 +50,7 @@ inline void kill_again_and_again(int kills) {
     EXPECT_EQ(outcome.err, "");
     acknowledged = std::max(acknowledged, last_acknowledged(outcome.out));
     if (acknowledged < 0) {
-      longest_ms += longest_ms / 4;  // a slow machine gets the time that its first save takes
+      longest_ms += longest_ms / 4;  // allows for a slow machine, whose first save takes longer
       continue;
     }
     const FoundCheckpoint found = find_checkpoint(line / "run");

@@ -20,7 +20,7 @@ TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
     process.send(signal);
     const Outcome outcome = process.wait();
     EXPECT_EQ(outcome.exit_code, 128 + signal);
-    // By then a best validation loss may have been saved: what a second signal would lose is said accordingly.
+    // The best checkpoint may have been saved already. The acknowledgement then names the steps that would be lost.
     EXPECT_EQ(outcome.err.rfind("stopping, then saving (a second Ctrl-C ends at once: ", 0), 0u) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     const Index step = test::last_acknowledged(outcome.out);
@@ -30,7 +30,7 @@ TEST(Stopping, a_signal_finishes_the_step_saves_and_can_be_resumed) {
   }
 }
 
-// `timeout` signals the child and then its group; a person who holds Ctrl-C down sends dozens.
+// `timeout` signals the child and then its process group; a person who holds Ctrl-C down sends dozens of signals.
 TEST(Stopping, a_burst_of_signals_counts_as_one) {
   CommandLine line;
   line.prepare("[checkpoint]\nevery = 1000000\n");
@@ -60,7 +60,7 @@ TEST(Stopping, a_signal_that_was_ignored_at_the_start_stays_ignored) {
   EXPECT_EQ(outcome.err, "");
 }
 
-// A step that takes longer than a test has patience for.
+// A step that takes longer than any test waits.
 std::vector<std::string> endless_step() {
   auto arguments = test::train_arguments("run", 10);
   for (const char* key : {"train.batch_size=64", "train.accumulation=65536"}) {
@@ -76,11 +76,11 @@ TEST(Stopping, a_second_signal_half_a_second_later_ends_it_at_once) {
     auto process = line.start(endless_step());
     ASSERT_TRUE(process.wait_for("1 thread"));
     while (!line.exists("run/metrics.jsonl")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    process.send(SIGUSR1);  // from a batch system, which sends SIGTERM later: that is the first, not the second
+    process.send(SIGUSR1);  // not a first signal: batch systems send SIGTERM after it
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     process.send(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    process.send(second);  // too soon to be meant
+    process.send(second);  // too soon to be deliberate
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     process.send(second);
     const Outcome outcome = process.wait();
@@ -91,7 +91,7 @@ TEST(Stopping, a_second_signal_half_a_second_later_ends_it_at_once) {
   }
 }
 
-// What is due was saved before the evaluation; the evaluation is cut short, and comes first when the run is resumed.
+// The step was saved before its evaluation. The evaluation is interrupted, and made first when the run is resumed.
 TEST(Stopping, a_signal_ends_an_evaluation) {
   CommandLine line;
   line.prepare("[checkpoint]\nevery = 3\n");

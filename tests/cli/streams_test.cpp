@@ -3,7 +3,7 @@
 
 #include "support/command_line.h"
 
-// Standard streams that are closed, full, or whose reader goes away.
+// Standard streams that are closed or full, or whose reader ends.
 
 namespace handgrad::test {
 namespace {
@@ -42,7 +42,7 @@ TEST_F(Streams, closed_ones_reach_no_file_of_the_run) {
 }
 
 TEST_F(Streams, a_reader_that_goes_away_does_not_end_training) {
-  // `true` reads nothing; `head -1` reads one line. What is printed later has no reader.
+  // `true` reads nothing, and `head -1` reads one line. Later output has no reader.
   EXPECT_EQ(line_.shell("$h train tiny.toml --out a | true"), 141);
   expect_trained("a");
   EXPECT_EQ(line_.shell("$h train tiny.toml --out b 2>b.err | head -1 > /dev/null"), 141);
@@ -54,7 +54,7 @@ TEST_F(Streams, other_commands_end_without_a_word_when_their_reader_has_gone) {
   for (const std::string command : {"generate expected -n 20000", "config explain", "inspect expected", "--help",
                                     "eval expected", "config check tiny.toml"}) {
     const int code = line_.shell("$h " + command + " 2>err | true");
-    EXPECT_TRUE(code == 141 || code == 0) << command << ": " << code;  // 0: all was written before the reader ended
+    EXPECT_TRUE(code == 141 || code == 0) << command << ": " << code;  // 0: written before the reader ended
     EXPECT_EQ(line_.read("err"), "") << command;
   }
 }

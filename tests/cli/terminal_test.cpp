@@ -8,7 +8,7 @@
 #include "handgrad/files/utf8.h"
 #include "support/command_line.h"
 
-// What the program shows on a terminal: the bar of a run, and text that must not steer the terminal.
+// Output on a terminal: the bar of a run, and text that must not control the terminal.
 
 namespace handgrad {
 namespace {
@@ -32,7 +32,7 @@ class Terminal : public testing::Test {
     EXPECT_EQ(shown.exit_code, 0) << shown.text;
     return shown;
   }
-  // What each drawing of the bar consists of.
+  // The text of each drawing of the bar.
   static std::vector<std::string> bars(const std::string& text) {
     std::vector<std::string> found;
     for (std::size_t at = 0; (at = text.find("\r\033[J", at)) != std::string::npos; at += 4) {
@@ -45,7 +45,7 @@ class Terminal : public testing::Test {
   OnTerminal how;
 };
 
-// Parts go whole, the time left last.
+// Parts are dropped as a whole, the time left last.
 TEST_F(Terminal, the_bar_fits_and_keeps_the_time_left) {
   const std::regex whole(
       R"re((\[=* *\] )?(\d+/600)?( *loss \d+\.\d{4})?( *lr \d\.\d\de[-+]\d\d)?( *\d+ tokens/s)?( *(\d+:\d\d left|evaluating))?)re");
@@ -67,7 +67,7 @@ TEST_F(Terminal, the_bar_fits_and_keeps_the_time_left) {
   }
 }
 
-// A bar that was drawn in a wide window takes several lines of a narrow one: all of them are cleared.
+// A bar drawn in a wide window occupies several lines of a narrow one; all of them are cleared.
 TEST_F(Terminal, a_window_that_shrinks_is_drawn_whole) {
   how.columns = 120;
   how.later_columns = 30;
@@ -116,7 +116,7 @@ TEST_F(Terminal, generated_text_steers_nothing) {
   std::vector<std::string> raw = generate;
   raw.push_back("--raw");
   std::string bytes = run_on_terminal(raw, how).text;
-  bytes.erase(std::remove(bytes.begin(), bytes.end(), '\r'), bytes.end());  // the terminal's own
+  bytes.erase(std::remove(bytes.begin(), bytes.end(), '\r'), bytes.end());  // added by the terminal
   EXPECT_EQ(bytes, exact);
 }
 

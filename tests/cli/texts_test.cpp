@@ -8,7 +8,7 @@
 #include "support/command_line.h"
 #include "support/training.h"
 
-// Texts as people have them: other encodings, folders full of other things, characters that a model does not know.
+// Texts as people have them: other encodings, folders with other files, characters outside a model's vocabulary.
 
 namespace handgrad {
 namespace {
@@ -55,7 +55,7 @@ TEST_F(Texts, in_another_encoding_are_named_wherever_they_are_given) {
   refuses(line.run({"eval", "run", "--data", "latin.txt"}), latin);
   refuses(line.run({"generate", "run", "--prompt-file", "latin.txt"}), latin);
   refuses(line.run({"generate", "run", "--prompt-file", "folder/wide.txt"}), utf16);
-  // Any bytes may be a text of byte tokens: it is pointed out.
+  // Byte tokens accept any bytes; a note reports the probable encoding.
   const Outcome bytes = train_on("\"folder/wide.txt\"", "tokenizer.kind=\"byte\"");
   EXPECT_EQ(bytes.exit_code, 0) << bytes.err;
   EXPECT_NE(bytes.out.find("note: " + line / "folder/wide.txt" + ": " + utf16), std::string::npos) << bytes.out;

@@ -6,7 +6,7 @@
 
 #include "support/command_line.h"
 
-// generate, eval, inspect, bench, config: on a run of a few steps.
+// generate, eval, inspect, bench and config on a run of a few steps.
 
 namespace handgrad {
 namespace {
@@ -47,7 +47,7 @@ TEST_F(Tools, audit) {
        {Json::parse(output(with({"--json"}))), Json::parse(output(with({"--json", "--random"})))}) {
     EXPECT_TRUE(report["passed"]);
     EXPECT_GT(report["rows"].size(), 40u);
-    for (const Json& row : report["rows"]) {  // one is for comparison: no limit, no verdict
+    for (const Json& row : report["rows"]) {  // one row is for comparison only: it has no limit and no verdict
       EXPECT_EQ(row["passed"], row["limit"].is_null() ? Json() : Json(true)) << row;
     }
   }
@@ -64,7 +64,7 @@ TEST_F(Tools, generate) {
   EXPECT_EQ(text.find("the "), 0u);
   EXPECT_EQ(output({"generate", "run/checkpoints/latest.h5", "--prompt", "the ", "-n", "30"}), text);
   EXPECT_NE(output({"generate", "run", "--prompt", "the ", "-n", "30", "--seed", "2"}), text);
-  // From a file or a pipe the prompt is not repeated.
+  // A prompt from a file or a pipe is not repeated in the output.
   line.write("prompt.txt", "the ");
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "prompt.txt", "-n", "30"}), text.substr(4));
   EXPECT_EQ(output({"generate", "run", "--prompt-file", "-", "-n", "30"}, "the "), text.substr(4));
@@ -111,7 +111,7 @@ TEST_F(Tools, inspect) {
   EXPECT_EQ(text.find("/optimizer/embedding"), std::string::npos);
   EXPECT_NE(output({"inspect", "run", "--states"}).find("/optimizer/embedding/weight/m"), std::string::npos);
   EXPECT_EQ(output({"inspect", file, "--verify"}).find(file + ": sound: "), 0u);
-  EXPECT_EQ(output({"inspect", file, "--reseal"}), file + ": has a sound seal already; nothing done\n");
+  EXPECT_EQ(output({"inspect", file, "--reseal"}), file + ": the seal is valid already; the file is unchanged\n");
 
   const hid_t h5 = H5Fopen((line / file).c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hid_t dataset = H5Dopen2(h5, "/model/embedding/weight", H5P_DEFAULT);
@@ -123,7 +123,7 @@ TEST_F(Tools, inspect) {
   EXPECT_EQ(line.run({"inspect", file, "--verify"}).exit_code, 0);
   EXPECT_EQ(line.run({"eval", file}).exit_code, 0);
 
-  line.write(file, "");  // the run falls back, and says so
+  line.write(file, "");  // the run uses an earlier checkpoint and reports it
   const Outcome fallen = line.run({"inspect", "run", "--verify"});
   EXPECT_EQ(fallen.exit_code, 1);
   EXPECT_EQ(fallen.out.find("run/checkpoints/step-00000006.h5: it is empty\n"), 0u) << fallen.out;

@@ -48,7 +48,7 @@ TEST(TrainCommand, resumes_in_every_way) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome.last_line();
   };
-  last({"train", "tiny.toml", "--resume", "auto"});  // nothing there: from the start
+  last({"train", "tiny.toml", "--resume", "auto"});  // there is no run yet: it starts at step 0
   EXPECT_EQ(last({"train", "tiny.toml", "--resume", "auto"}),
             "runs/tiny: finished at step 6; --set train.steps=N extends it");
   EXPECT_EQ(last({"train", "--resume", "runs/tiny"}), "runs/tiny: finished at step 6; --set train.steps=N extends it");
@@ -73,7 +73,7 @@ TEST(TrainCommand, resumed_is_never_stopped_whatever_the_threads) {
     ASSERT_EQ(line.run({"train", "--resume", checkpoint("a", 2), "--out", out, "--threads", threads}).exit_code, 0);
     EXPECT_EQ(line.read(checkpoint(out, 6)), line.read(checkpoint("a", 6)));
   }
-  // A checkpoint alone has all that is needed.
+  // A checkpoint file can be used without its run folder.
   line.write("alone.h5", line.read(checkpoint("a", 2)));
   ASSERT_EQ(line.run({"train", "--resume", "alone.h5", "--out", "c"}).exit_code, 0);
   EXPECT_EQ(line.read(checkpoint("c", 6)), line.read(checkpoint("a", 6)));
@@ -108,7 +108,7 @@ TEST(TrainCommand, goes_on_from_what_is_whole_and_begins_nothing_anew_over_what_
   EXPECT_TRUE(line.read(six) == good);
 }
 
-// A run's only checkpoint under another name is still the run's: a new run would cut off its log.
+// A run's only checkpoint, under another name, still belongs to the run: a new run would erase its log.
 TEST(TrainCommand, begins_nothing_anew_beside_a_renamed_checkpoint) {
   CommandLine line;
   line.prepare();
@@ -127,7 +127,7 @@ TEST(TrainCommand, begins_nothing_anew_beside_a_renamed_checkpoint) {
   EXPECT_NE(outcome.out.find("\ncontinuing after step 6\n"), std::string::npos) << outcome.out;
 }
 
-// What file managers leave in folders is no checkpoint that could be recovered.
+// Files that file managers leave in folders are not checkpoints to be recovered.
 TEST(TrainCommand, begins_beside_other_files_where_nothing_was_saved) {
   CommandLine line;
   line.prepare();
@@ -184,7 +184,7 @@ TEST(TrainCommand, a_loss_that_is_not_finite_ends_it) {
   EXPECT_EQ(line.run({"inspect", "runs/tiny", "--verify"}).exit_code, 0);
 }
 
-// A run that stands still for a while, as after Ctrl-Z, goes on to say how fast it is.
+// The tokens per second are right again after a pause, as after Ctrl-Z.
 TEST(TrainCommand, rates_recover_after_a_pause) {
   CommandLine line;
   line.prepare();
@@ -219,7 +219,7 @@ TEST(TrainCommand, a_full_standard_output_is_an_error) {
   EXPECT_EQ(line.read("err").find("error: cannot write to "), 0u) << line.read("err");
 }
 
-// The same without a device: standard output is a file that may not grow.
+// The same without a full device: standard output is a file at its size limit.
 TEST(TrainCommand, an_output_beyond_its_limit_is_an_error) {
   CommandLine line;
   line.write("out", std::string(4096, '.'));

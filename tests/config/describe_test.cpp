@@ -15,7 +15,7 @@
 namespace handgrad {
 namespace {
 
-// A config in which every field has a value other than its default; different for each `round`.
+// A config in which no field has its default value; the values differ from `round` to `round`.
 Config scrambled(std::uint64_t round) {
   Config config;
   const Random random(round, Stream::audit);

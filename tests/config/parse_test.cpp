@@ -211,7 +211,7 @@ TEST(load_config, reads_a_file_or_says_why_not) {
             "cannot read " + folder.path() + ": is a directory");
 }
 
-// A locale with a decimal comma and grouped digits, since none may be installed.
+// A locale with a decimal comma and grouped digits. It is defined here, since the machine may have no such locale.
 struct CommaPunctuation : std::numpunct<char> {
   char do_decimal_point() const override { return ','; }
   char do_thousands_sep() const override { return '.'; }
@@ -246,7 +246,7 @@ TEST(parse_config, older_files_get_the_values_of_their_time) {
   EXPECT_FALSE(current.model.qk_norm);
 }
 
-// Bytes changed, dropped and doubled at random: a config or a ConfigError of one line, whatever comes.
+// Random changes, deletions and repetitions of bytes: the result is a config or a ConfigError of one line.
 TEST(parse_config, mutated_text_never_crashes) {
   const std::string whole = to_toml(Config{}) + "[extra]\nlist = [[1, 2], {a = 1979-05-27}]\ntext = \"\"\"a\nb\"\"\"\n";
   const Random random(2, Stream::audit);

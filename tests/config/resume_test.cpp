@@ -63,7 +63,7 @@ TEST(resume, refusals_name_the_key_and_both_values) {
 }
 
 TEST(resume, what_may_change) {
-  // Where the text lies; that it is the same text, the trainer compares.
+  // The paths of the text may change. The trainer checks that the text is the same.
   EXPECT_EQ(check_resume(Config{}, changed([](Config& c) { c.data.files = {"/x"}; }), 1).size(), 1u);
   EXPECT_EQ(check_resume(Config{}, changed([](Config& c) { c.train.steps = 4000; }), 1000).size(), 1u);
   EXPECT_EQ(check_resume(Config{}, changed([](Config& c) { c.train.steps = 500; }), 500).size(), 1u);

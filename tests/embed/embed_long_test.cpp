@@ -5,7 +5,8 @@
 #include "handgrad/files/read_file.h"
 #include "support/temporary_folder.h"
 
-// The library, installed, in a program that was built without our flags: with its own, and with hostile ones.
+// The installed library in a program that is built without this project's flags: with the program's own flags, and with
+// flags that change floating-point arithmetic.
 
 namespace handgrad {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-// Trains a tiny model on a text in memory, and lets it write: what a program that embeds handgrad looks like.
+// An example of a program that embeds handgrad: it trains a tiny model on a text in memory and generates text.
 int main() {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the fox saw a hen. ";

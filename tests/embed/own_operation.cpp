@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
-// An operation of one's own, y = x^3, outside of handgrad's sources, and the proof of its backward pass. The scalar S
-// is float or double, and std::complex<double> for the proof, which never calls the backward pass.
+// A user's own operation, y = x^3, outside handgrad's sources, and the proof of its backward pass. The scalar S is
+// float or double, and std::complex<double> for the proof, which never calls the backward pass.
 template <class S>
 handgrad::Var<S> cube(handgrad::Var<S> x) {
   auto y = handgrad::output("cube", x.shape(), x);

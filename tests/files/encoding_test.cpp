@@ -43,7 +43,7 @@ TEST(Encoding, byte_order_marks_are_known) {
             "it begins with FF FE");
 }
 
-// Of any script: blanks and punctuation have a NUL each.
+// In every script, blanks and punctuation have one NUL each.
 TEST(Encoding, places_of_nuls_tell_what_has_no_mark) {
   for (const std::u32string& text : {letter, russian}) {
     EXPECT_EQ(guess(wide(text, 2, true)), "UTF-16LE");
@@ -68,7 +68,7 @@ TEST(Encoding, nothing_is_said_of_what_is_no_text_or_only_damaged) {
                                    std::string(64, '\0'), "\xFF\xD8\xFF\xE0\0\x10JFIF"s}) {
     EXPECT_EQ(guess(bytes), "") << testing::PrintToString(bytes);
   }
-  // 16-bit samples of sound: NULs are at all places.
+  // 16-bit sound samples have NULs at even and odd offsets.
   std::string sound;
   for (int i = 0; i < 400; ++i) sound += {static_cast<char>(i * 37), static_cast<char>(i % 7 - 3)};
   EXPECT_EQ(guess_wide_encoding(sound).name, "");

@@ -65,7 +65,8 @@ TEST(files, an_interrupted_close_is_no_error) {
   EXPECT_EQ(read_file(folder / "a"), "text");
 }
 
-// Every call of a write fails in turn, once and from then on: one clear error, the old file intact, nothing left over.
+// Every call of a write fails in turn, once or from then on. Expected: one clear error, the old file unchanged, no
+// temporary file.
 TEST(files, a_failing_call_leaves_the_old_file_and_nothing_else) {
   const TemporaryFolder folder;
   const std::string path = folder / "a";
@@ -196,7 +197,7 @@ TEST(files, appender_takes_back_half_a_line) {
   EXPECT_EQ(read_file(folder / "log"), "one\nthree\n");
 }
 
-// A host program may have its standard streams closed, and print all the same.
+// A host program may have closed its standard streams and still print.
 TEST(files, no_file_gets_the_number_of_a_standard_stream) {
   const test::TemporaryFolder folder;
   const std::string log = folder / "log";

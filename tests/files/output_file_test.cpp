@@ -46,7 +46,7 @@ TEST(OutputFile, writes_through_links) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "far");
   put(folder / "far/target", "old");
-  fs::create_symlink("far/second", folder / "first");  // relative to the link's own folder
+  fs::create_symlink("far/second", folder / "first");  // relative to the folder of the link
   fs::create_symlink("target", folder / "far/second");
   EXPECT_EQ(link_target(folder / "first"), folder / "far/target");
   write_output(posix_files(), folder / "first", "new");
@@ -74,12 +74,12 @@ TEST(OutputFile, writes_to_a_pipe) {
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
 }
 
-// A terminal is a device that any user may make.
+// A terminal is a device that any user can create.
 TEST(OutputFile, writes_to_a_device) {
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) GTEST_SKIP() << "no terminal can be made";
   const std::string device = ::ptsname(terminal);
-  const int held = ::open(device.c_str(), O_RDWR | O_NOCTTY);  // what is written stays readable
+  const int held = ::open(device.c_str(), O_RDWR | O_NOCTTY);  // keeps the written text readable
   write_output(posix_files(), device, "shown");
   char shown[16] = {};
   EXPECT_EQ(::read(terminal, shown, sizeof shown), 5);

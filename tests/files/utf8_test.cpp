@@ -72,7 +72,7 @@ TEST(Utf8, describes_characters) {
   }
 }
 
-// Every way to cut a text into two, and byte by byte.
+// Every division of a text into two pieces, and single bytes.
 TEST(Utf8Stream, gives_whole_characters_only) {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z";
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {

@@ -17,7 +17,7 @@ namespace {
 
 using test::message_of;
 
-// An untrained model over bytes, of weights large enough that its text is lively.
+// An untrained byte model with large weights, so that its text varies.
 CausalLm<float> byte_model(Index context = 8) {
   Config config;
   config.model.n_layers = 2, config.model.n_heads = 2, config.model.d_model = 16, config.model.context = context;
@@ -53,7 +53,7 @@ TextOptions greedy(Index tokens) {
   return options;
 }
 
-// What the generator's context holds after each draw, modelled without a cache.
+// The text of a generator, computed without a cache.
 std::string write_by_hand(const CausalLm<float>& model, std::vector<TokenId> window, Index tokens) {
   const auto context = static_cast<std::size_t>(model.config().context);
   std::string text;
@@ -63,7 +63,7 @@ std::string write_by_hand(const CausalLm<float>& model, std::vector<TokenId> win
     const Var<float> scores = model.last_logits(tape, {window});
     const TokenId token = sample_token({scores.view().data, 256}, {.temperature = 0.0}, 0);
     text += static_cast<char>(token);
-    if (window.size() == context) {  // forgets: the last half, this token included, stays
+    if (window.size() == context) {  // keep the last half, which includes this token
       window.erase(window.begin(),
                    window.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, context / 2)) + 1);
     }
@@ -165,7 +165,7 @@ TEST_F(GeneratorTest, a_model_with_a_nan_says_so) {
   EXPECT_EQ(message_of<NonFiniteError>([&] { write(model, "a", greedy(5)); }), "sampling: the logit of token 0 is nan");
 }
 
-// The bytes of an untrained model are no text, and yet no piece may end within a character.
+// An untrained byte model draws invalid UTF-8, but no piece may end inside a character.
 TEST_F(GeneratorTest, never_splits_a_character) {
   const auto model = byte_model();
   std::size_t longer = 0;
@@ -173,12 +173,12 @@ TEST_F(GeneratorTest, never_splits_a_character) {
     TextOptions options;
     options.tokens = 200, options.sampling.temperature = 3.0, options.sampling.seed = seed;
     const Written written = write(model, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82", options);
-    EXPECT_EQ(written.text.size(), 200u);  // no byte is lost or made up
+    EXPECT_EQ(written.text.size(), 200u);  // no byte is lost or added
     std::size_t at = 0;
     for (const std::string& piece : written.pieces) {
       at += piece.size();
       longer += piece.size() > 1;
-      // If a character continues here, then the bytes so far were not the beginning of one.
+      // If a character continues here, the bytes before were not the beginning of a character.
       if (at < 200 && (static_cast<unsigned char>(written.text[at]) & 0xc0) == 0x80) {
         for (std::size_t begin = at - std::min<std::size_t>(at, 3); begin < at; ++begin) {
           const auto size = [&] {
@@ -205,14 +205,14 @@ TEST_F(GeneratorTest, ends_before_the_stop_text_across_tokens) {
       options.stop = whole.substr(begin, length);
       const Written written = write(model, "a", options);
       EXPECT_EQ(written.text, whole.substr(0, whole.find(options.stop)));
-      // At once, but for bytes that may still become a character.
+      // Text is passed on at once, except bytes that may be the beginning of a character.
       const auto end = static_cast<Index>(whole.find(options.stop) + length);
       EXPECT_GE(written.tokens, end);
       EXPECT_LE(written.tokens, end + 3);
     }
   }
   TextOptions never = greedy(60);
-  never.stop = whole.substr(50) + "and no more";  // begins like the end
+  never.stop = whole.substr(50) + "and no more";  // begins like the end of the text
   EXPECT_EQ(write(model, "a", never).text, whole);
 }
 

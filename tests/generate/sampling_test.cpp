@@ -12,7 +12,7 @@ namespace {
 
 using test::message_of;
 
-// Logits whose softmax has these probabilities.
+// Logits with these probabilities as their softmax.
 std::vector<float> logits_of(const std::vector<double>& probabilities) {
   std::vector<float> logits;
   for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
@@ -37,7 +37,7 @@ TEST(Sampling, top_k) {
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 5))), (Ids{1, 2, 4, 0, 3}));
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 100))), (Ids{1, 2, 4, 0, 3}));
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, INT64_MAX))), (Ids{1, 2, 4, 0, 3}));
-  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 1))), Ids{1});  // the lower id of two equals
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 1))), Ids{1});  // the lower id of two equal logits
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 3))), (Ids{1, 2, 4}));
   EXPECT_EQ(message_of<RangeError>([&] { generate::candidates(logits, options(1.0, -1)); }),
             "top-k: must be at least 0 (0: off), got -1");
@@ -51,7 +51,7 @@ TEST(Sampling, temperature) {
       EXPECT_TRUE(token == 1 || (temperature > 0.0 && token == 2)) << token;
     }
   }
-  // Without a tie the same pick, and no NaN.
+  // Without a tie, the same token is drawn, and no NaN occurs.
   for (const double temperature : {0.0, 1e-6, 1e-300}) {
     const auto left = generate::candidates(std::vector<float>{1, 3, 2.5f, 0}, options(temperature));
     EXPECT_EQ(left[0].token, 1);
@@ -61,7 +61,7 @@ TEST(Sampling, temperature) {
     EXPECT_EQ(message_of<RangeError>([&, t = temperature] { generate::candidates(logits, options(t)); }),
               std::string("temperature: must be from 0 to 1e6, got ") + text);
   }
-  // Twice as hot: square roots of the odds.
+  // Twice the temperature: the odds become their square roots.
   const auto hot = generate::candidates(logits_of({0.8, 0.2}), options(2.0));
   EXPECT_NEAR(hot[0].probability / hot[1].probability, 2.0, 1e-6);
 }
@@ -86,7 +86,7 @@ TEST(Sampling, top_p) {
   }
 }
 
-// Logits are floats, so that log(0.5) need not give half: the edge is put where floats are exact.
+// Logits are floats, and log(0.5) in float need not give exactly half. These limits are exact in float.
 TEST(Sampling, top_p_stops_where_it_is_reached) {
   const std::vector<float> equal(4, 1.0f);
   EXPECT_EQ(ids(generate::candidates(equal, options(1.0, 0, .5))), (Ids{0, 1}));
@@ -95,10 +95,10 @@ TEST(Sampling, top_p_stops_where_it_is_reached) {
   EXPECT_EQ(ids(generate::candidates(logits_of({.5, .3, .2}), options(1.0, 0, .5))), (Ids{0}));
 }
 
-// First k, then p of what is left.
+// Top-k first, then top-p of the remaining tokens.
 TEST(Sampling, top_k_comes_before_top_p) {
   const auto logits = logits_of({.4, .3, .2, .1});
-  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 2, .5))), Ids{0});  // .4 / .7 reaches it; .4 would not
+  EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 2, .5))), Ids{0});  // .4 / .7 reaches .5; .4 does not
   EXPECT_EQ(ids(generate::candidates(logits, options(1.0, 0, .5))), (Ids{0, 1}));
 }
 
@@ -124,7 +124,7 @@ TEST(Sampling, logits_that_are_not_finite) {
                 generate::candidates(std::vector<float>{inf, 1}, options(temperature));
               }),
               "sampling: the logit of token 0 is inf");
-    // -infinity says that a token cannot come.
+    // A token with the logit -infinity is never drawn.
     for (std::uint64_t n = 0; n < 50; ++n) {
       EXPECT_EQ(sample_token(std::vector<float>{-inf, 1, -inf}, options(temperature), n), 1);
     }
@@ -149,7 +149,7 @@ TEST(Sampling, a_histogram_of_draws) {
   const auto all = histogram(options(1.0));
   const auto most = histogram(options(1.0, 0, .8));
   const double kept[] = {0, 2.0 / 9, 3.0 / 9, 4.0 / 9};
-  for (std::size_t i = 0; i < 4; ++i) {  // five standard deviations
+  for (std::size_t i = 0; i < 4; ++i) {  // within five standard deviations
     EXPECT_NEAR(all[i], 10000 * p[i], 5 * std::sqrt(10000 * p[i] * (1 - p[i])));
     EXPECT_NEAR(most[i], 10000 * kept[i], 5 * std::sqrt(10000 * kept[i] * (1 - kept[i])));
   }

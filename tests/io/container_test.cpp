@@ -23,7 +23,7 @@ using test::FailingFiles;
 using test::message_of;
 using test::TemporaryFolder;
 
-// One of everything that a container holds, odd sizes and empty ones included.
+// A container with every type of dataset and attribute, including odd sizes and empty ones.
 struct Sample {
   std::vector<float> weights = std::vector<float>(15);
   std::vector<double> moments = {1e-300, -0.0, 3.5};

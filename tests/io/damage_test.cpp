@@ -1,4 +1,4 @@
-// What becomes of containers that are damaged, cut, foreign or hostile.
+// Loads containers that are damaged, truncated, not HDF5, or made to attack the decoder.
 #include <gtest/gtest.h>
 
 #include "handgrad/core/errors.h"
@@ -173,7 +173,8 @@ TEST(hostile, indices_with_a_seal_that_holds) {
   }
 }
 
-// Any bytes at all as an index, with a seal that holds: an error or a container, never a crash. For the sanitizers.
+// Random bytes as an index, with a valid seal: the result is an error or a container, never a crash. Meant for the
+// sanitizers.
 TEST(hostile, mutated_indices_never_crash) {
   const std::size_t image = test::image_bytes(small_file());
   const std::size_t index = small_file().size() - 64 - image;

@@ -21,14 +21,14 @@ namespace {
 using test::message_of;
 using test::TemporaryFolder;
 
-// A plain HDF5 file as another program would write it.
+// Makes a plain HDF5 file, as another program writes it.
 void make_plain(const std::string& path, const std::function<void(hid_t)>& fill) {
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   fill(file);
   H5Fclose(file);
 }
 
-// Adds /x, a dataset of n numbers, made as `creation` says.
+// Adds /x, a dataset of n numbers, with the creation properties `creation`.
 void add_numbers(hid_t file, hid_t type, hsize_t n, hid_t creation, bool write = true) {
   const hid_t space = H5Screate_simple(1, &n, nullptr);
   const hid_t dataset = H5Dcreate2(file, "/x", type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
@@ -55,14 +55,14 @@ ContainerContents two_tensors() {
   return contents;
 }
 
-// The strongest form of "both views are equal": read through libhdf5 alone and written again, the file is the same.
+// Both views of a file are equal: a file that is read by libhdf5 alone and written again has the same bytes.
 TEST(reseal, a_file_that_lost_its_seal_gets_the_same_one) {
   const TemporaryFolder folder;
   const auto sealed = seal_contents(two_tensors());
   write_container(posix_files(), folder / "a.h5", two_tensors());
   EXPECT_FALSE(reseal(posix_files(), folder / "a.h5"));
 
-  // libhdf5 cuts what lies behind the end that it knows of, when it has opened a file for writing.
+  // When libhdf5 opens a file for writing, it removes the bytes after the end-of-file address.
   const hid_t file = H5Fopen((folder / "a.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hid_t dataset = H5Dopen2(file, "/model/wte", H5P_DEFAULT);
   const float edited[6] = {1, 2, 3, 4, 5, 6};
@@ -88,7 +88,7 @@ TEST(reseal, chunked_datasets_and_strings_of_any_length_are_read) {
   const TemporaryFolder folder;
   make_plain(folder / "a.h5", [](hid_t file) {
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-    const hsize_t chunk = 4;  // The last one is only in part inside the dataset.
+    const hsize_t chunk = 4;  // the last chunk is only partly inside the dataset
     H5Pset_chunk(creation, 1, &chunk);
     add_numbers(file, H5T_IEEE_F64LE, 10, creation);
     H5Pclose(creation);

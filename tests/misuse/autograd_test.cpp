@@ -57,7 +57,7 @@ TEST(Misuse, parameter_store_before_its_time) {
   EXPECT_REFUSED(Error, "belongs to another store", store.value({"negative", {1}, ParameterRole::bias, -5}));
   EXPECT_EQ(store.find(""), nullptr);
   store.add_second_gradient(w);
-  store.finish_gradients();  // without gradients there is nothing to add
+  store.finish_gradients();  // without gradients, nothing is added
   EXPECT_REFUSED(ShapeError, "parameter m: a table or a matrix must have two axes or more, got (3)",
                  (ParameterStore<float>().add("m", {3}, ParameterRole::matrix)));
 }
@@ -71,7 +71,7 @@ TEST(Misuse, parameter_store_that_is_empty_or_moved_from) {
   store.allocate();
   store.allocate_gradients();
   ParameterStore<float> taken = std::move(store);
-  EXPECT_EQ(store.flat_size(), 0);  // NOLINT: what was moved from is empty
+  EXPECT_EQ(store.flat_size(), 0);  // NOLINT: a moved-from store is empty
   EXPECT_FALSE(store.allocated());
   EXPECT_FALSE(store.has_gradients());
   EXPECT_REFUSED(RangeError, "there are 0 parameters", store.parameter(0));
@@ -81,7 +81,7 @@ TEST(Misuse, parameter_store_that_is_empty_or_moved_from) {
   EXPECT_EQ(taken.value(taken.parameter(0)).shape, Shape{2});
 }
 
-// A forgotten finish_gradients() would change bits silently.
+// A missing finish_gradients() would change bits without an error.
 TEST(Misuse, unfinished_gradients) {
   ParameterStore<float> store;
   const ParameterId w = store.add("w", {1});
@@ -143,7 +143,7 @@ TEST(Misuse, tape_that_was_moved_from) {
   ParameterStore<float> store;
   store.add("w", {1});
   store.allocate();
-  EXPECT_REFUSED(Error, moved, tape.recording());  // NOLINT: that is the misuse
+  EXPECT_REFUSED(Error, moved, tape.recording());  // NOLINT: use after a move
   EXPECT_REFUSED(Error, moved, tape.constant(values()));
   EXPECT_REFUSED(Error, moved, tape.variable(values()));
   EXPECT_REFUSED(Error, moved, tape.borrow(values().view()));
@@ -193,7 +193,7 @@ TEST(Misuse, var) {
   EXPECT_REFUSED(Error, "value: its tape has been reset", relu(x));
 }
 
-// A view cannot know that its tape was reset. With poison it reads NaN, not the numbers of another value.
+// A view cannot detect that its tape was reset. With poison it reads NaN instead of the numbers of another value.
 TEST(Misuse, a_view_that_outlives_its_value_reads_poison) {
   Tape<float> tape;
   tape.poison_memory();

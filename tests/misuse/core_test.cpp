@@ -43,7 +43,7 @@ const Covers covers{"ops/attention_options.h",
 
 constexpr Index far = std::numeric_limits<Index>::max();
 
-// A view of a temporary would dangle: it does not compile.
+// A view of a temporary would dangle, so it does not compile.
 template <class T>
 constexpr bool views_of_temporaries = requires {
   std::declval<T>().view();
@@ -70,7 +70,7 @@ TEST(Misuse, buffer) {
   EXPECT_EQ(Buffer<float>(0).data(), nullptr);
   Buffer<float> one(4);
   const Buffer<float> two = std::move(one);
-  EXPECT_EQ(one.size(), 0);  // NOLINT: what was moved from is empty
+  EXPECT_EQ(one.size(), 0);  // NOLINT: a moved-from buffer is empty
   EXPECT_EQ(one.data(), nullptr);
   EXPECT_EQ(two.size(), 4);
 }

@@ -68,7 +68,7 @@ TEST(MisuseIo, contents) {
   EXPECT_REFUSED(ShapeError, "container: /a: the shape must match the 0 values, got (1)",
                  contents.add<float>("/a", {}, {1}));
   constexpr Index half = Index{1} << 62;
-  EXPECT_REFUSED(ShapeError, "/a", contents.add<float>("/a", {}, {half, 4}));  // their product is 0 in 64 bits
+  EXPECT_REFUSED(ShapeError, "/a", contents.add<float>("/a", {}, {half, 4}));  // the product overflows to 0
   EXPECT_TRUE(contents.datasets.empty());
   contents.add<float>("/a", {}, {0, 5});
   contents.add_text("/b", "");

@@ -3,12 +3,12 @@
 
 #include "misuse/refusal.h"
 
-// Every public header is called with wrong arguments by a test of this folder.
+// A test of this folder calls every public header with wrong arguments.
 
 namespace handgrad::misuse {
 namespace {
 
-// Headers whose functions check nothing on purpose, and why.
+// Headers whose functions check nothing on purpose, with the reason.
 const std::map<std::string, std::string> unchecked{
     {"core/choices.h", "names of choices"},
     {"core/numerics.h", "a record"},

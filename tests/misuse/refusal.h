@@ -12,20 +12,20 @@
 
 namespace handgrad::misuse {
 
-/// Public headers, named as below include/handgrad, that the tests of this folder call with wrong arguments.
+/// The public headers, relative to include/handgrad, that the tests of this folder call with wrong arguments.
 inline std::set<std::string>& covered_headers() {
   static std::set<std::string> headers;
   return headers;
 }
 
-/// Enters the headers that a file of tests covers.
+/// Registers the headers that a test file covers.
 struct Covers {
   Covers(std::initializer_list<const char*> headers)
       : Covers(std::vector<std::string>(headers.begin(), headers.end())) {}
   explicit Covers(const std::vector<std::string>& headers) { covered_headers().insert(headers.begin(), headers.end()); }
 };
 
-/// The message of the error of this very type that the call throws; else what happened instead.
+/// The message of the error if the call throws exactly this type, else a description of the result.
 template <class Type, class Call>
 std::string refusal(Call call) {
   try {
@@ -38,7 +38,7 @@ std::string refusal(Call call) {
   return "no error";
 }
 
-/// A call is refused with a typed error whose message has these words: the operation, the rule, the values.
+/// Expects a typed error whose message contains these words: the operation, the rule, the values.
 #define EXPECT_REFUSED(Type, words, ...)                                                          \
   do {                                                                                            \
     const std::string message = ::handgrad::misuse::refusal<Type>([&] { (void)(__VA_ARGS__); });  \

@@ -65,7 +65,7 @@ TEST(MisuseVerify, evaluations) {
   };
   int calls = 0;
   verify::for_each_evaluation<double>(make, 0, 3, [&](Index, verify::Subject<double>&) { ++calls; });
-  EXPECT_EQ(calls, 3);  // fewer than one worker are one
+  EXPECT_EQ(calls, 3);  // fewer than one worker count as one
   verify::for_each_evaluation<double>(make, 2, -1, [&](Index, verify::Subject<double>&) { ++calls; });
   EXPECT_EQ(calls, 3);
 }
@@ -131,7 +131,7 @@ TEST(MisuseTrain, data_and_trainers) {
   Trainer trainer(config, test::tiny_source(config));
   EXPECT_REFUSED(DataError, "", trainer.save("/no/such/folder/file.h5"));
   const Trainer taken = std::move(trainer);
-  EXPECT_REFUSED(Error, "trainer: it has been moved from", trainer.step());  // NOLINT: that is the misuse
+  EXPECT_REFUSED(Error, "trainer: it has been moved from", trainer.step());  // NOLINT: use after a move
   EXPECT_REFUSED(Error, "trainer: it has been moved from", trainer.evaluate());
   EXPECT_REFUSED(Error, "trainer: it has been moved from", trainer.save("x.h5"));
   EXPECT_REFUSED(Error, "trainer: it has been moved from", trainer.optimizer());

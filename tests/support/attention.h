@@ -5,8 +5,8 @@
 
 namespace handgrad::test {
 
-/// The textbook form for operands laid out as the tiled one takes them, (B, T, H, D): key heads are repeated by a
-/// broadcast axis, (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). A mask is as for the tiled form.
+/// The textbook form of attention, for operands in the layout of the tiled form, (B, T, H, D). A broadcast axis repeats
+/// the key heads: (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). Masks are as for the tiled form.
 template <class S>
 Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options) {
   const Index key_heads = k.extent(2), group = q.extent(2) / key_heads;
@@ -27,7 +27,7 @@ Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options
   return contiguous(y.reshape({q.extent(0), q.extent(2), q.extent(1), v.extent(3)}).transpose(1, 2));
 }
 
-/// Operands, output and gradients of an attention of heads.
+/// Operands, output and gradients of multi-head attention.
 template <class S>
 struct AttentionRun {
   Tensor<S> q, k, v, seed;
@@ -51,7 +51,7 @@ struct AttentionRun {
   }
 };
 
-/// Which scalar, and which of the two forms.
+/// The scalar type, and the form of attention.
 template <class S, bool is_tiled>
 struct AttentionForm {
   using Scalar = S;

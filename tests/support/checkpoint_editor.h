@@ -11,7 +11,7 @@
 
 namespace handgrad::test {
 
-/// A sealed file's contents, to be changed and sealed again: what a program that knows the format could write.
+/// The contents of a sealed file, which can be changed and sealed again, as by a program that knows the format.
 class CheckpointEditor {
  public:
   explicit CheckpointEditor(const std::string& path) : path_(path), container_(Container::load(path)) {

@@ -23,7 +23,7 @@ namespace files = std::filesystem;
 
 constexpr uid_t nobody = 65534;
 
-// In the child: what to be before becoming the program.
+// Prepares the child process before it executes the program.
 void become(const Launch& launch) {
   if (!launch.folder.empty() && ::chdir(launch.folder.c_str()) != 0) ::_exit(126);
   ::setenv("OMP_WAIT_POLICY", "passive", 1);
@@ -45,7 +45,7 @@ void close_if_open(int& file) {
   file = -1;
 }
 
-// Appends what has come; closes at the end.
+// Appends the available bytes; closes the file at its end.
 void take(int& file, std::string& text) {
   char buffer[4096];
   const auto taken = ::read(file, buffer, sizeof buffer);
@@ -65,7 +65,7 @@ std::string Outcome::last_line() const {
 Process::Process(const std::vector<std::string>& arguments, const Launch& launch) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  // Input goes through a file without a name: it can neither block nor be left behind.
+  // Input is an unnamed file: reading it cannot block, and it leaves nothing behind.
   std::FILE* input = std::tmpfile();
   std::fwrite(launch.input.data(), 1, launch.input.size(), input);
   std::rewind(input);
@@ -98,7 +98,7 @@ void Process::send(int signal) const { ::kill(pid_, signal); }
 
 bool Process::read_some() {
   if (out_ < 0 && err_ < 0) return false;
-  pollfd ends[] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // a closed one is passed over
+  pollfd ends[] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};  // poll() ignores a closed descriptor
   ::poll(ends, 2, -1);
   if (ends[0].revents != 0) take(out_, outcome_.out);
   if (ends[1].revents != 0) take(err_, outcome_.err);

@@ -10,10 +10,10 @@
 
 namespace handgrad::test {
 
-/// The real file system, except that it counts its calls and lets a hook spoil any of them.
+/// The real file system, with a counter of its calls and a hook that can make any of them fail.
 class FailingFiles : public FileSystem {
  public:
-  /// Given the call's number from 0 and its name; a result below 0 is returned in place of the call.
+  /// Receives the call's number, from 0, and its name. A result below 0 is returned instead of making the call.
   using Hook = std::function<int(int number, const std::string& name)>;
 
   explicit FailingFiles(Hook hook = {}) : hook_(std::move(hook)) {}

@@ -17,14 +17,14 @@
 
 namespace handgrad::test {
 
-/// Operands of these shapes, standard normal times `spread`.
+/// Operands of these shapes: standard normal values times `spread`.
 inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& shapes, std::uint64_t seed,
                                                    double spread = 1.0) {
   std::vector<Tensor<double>> operands;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     operands.emplace_back(shapes[i]);
     const Random random(seed, Stream::initial_weights, static_cast<std::uint32_t>(i));
-    // Rounded to float, so that all scalars start from the same numbers.
+    // Rounded to float, so that all scalar types start from the same values.
     for (Index j = 0; j < operands[i].size(); ++j) {
       operands[i][j] = static_cast<float>(spread * random.normal(static_cast<std::uint64_t>(j)));
     }
@@ -32,7 +32,7 @@ inline std::vector<Tensor<double>> random_operands(const std::vector<Shape>& sha
   return operands;
 }
 
-/// Compares float with double: the relative L2 error of every gradient; and the bits for 1, 2 and 3 threads.
+/// Compares float with double by the relative L2 error of every gradient, and the bits for 1, 2 and 3 threads.
 template <class F>
 void check_float(F f, std::span<const Tensor<double>> operands, double tolerance) {
   OperandFunction<double, F&> exact(f, operands, 1);
@@ -53,7 +53,7 @@ void check_float(F f, std::span<const Tensor<double>> operands, double tolerance
   }
 }
 
-/// Expects every error of a report to be within its limit, and no rule to be broken.
+/// Expects every error of a report to be within its limit, and every rule to hold.
 inline void expect_proven(const GradientReport& report, const GradientTolerances& limits) {
   EXPECT_LE(report.worst_complex_error, limits.complex_step) << report.worst(10);
   EXPECT_LE(report.worst_difference_error, limits.differences) << report.worst(10);
@@ -73,7 +73,7 @@ void run_gradient_test(F f, std::span<const Tensor<double>> operands,
   check_float(f, operands, limits.in_float);
 }
 
-/// The value and all gradients, in one row.
+/// The value and all gradients in one row.
 template <class S>
 std::vector<S> value_and_gradients(verify::Subject<S>& subject) {
   subject.store().zero_gradients();
@@ -105,7 +105,7 @@ void expect_shows_nonfinite_in(F f, std::span<const Tensor<double>> operands, co
         if (!std::all_of(all.begin(), all.end(), [](S v) { return is_finite(v); })) continue;
         const std::string place = p.name + "[" + std::to_string(i - p.offset) + "]";
         absorbed += place + " ";
-        // What is not -infinity is absorbed only where no number is read: there another number changes nothing, either.
+        // A value other than -infinity is absorbed only if it is not read; then another number changes nothing, either.
         if (planted < 0) continue;
         EXPECT_EQ(with(i, store.values()[i] + S(1)), untouched) << name << " hides " << planted << " in " << place;
       }
@@ -119,9 +119,9 @@ void expect_shows_nonfinite_in(F f, std::span<const Tensor<double>> operands, co
   }
 }
 
-/// Plants NaN and both infinities in every element of every operand: the value or a gradient must show it, or the case
-/// must be one of those where something legitimately absorbs it (nonfinite_absorbers.h). In float, which trains and has
-/// leaves of its own, and in double. Large cases are left out.
+/// Plants NaN and both infinities in every element of every operand. The value or a gradient must show it, or the case
+/// must be one that legitimately absorbs it (nonfinite_absorbers.h). Runs in float, which trains and has leaves of its
+/// own, and in double. Large cases are left out.
 template <class F>
 void expect_shows_nonfinite(F f, std::span<const Tensor<double>> operands, const std::string& name) {
   {
@@ -136,7 +136,7 @@ inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return lis
 
 }  // namespace handgrad::test
 
-/// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
+/// One line per operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
 /// })
 #define GRADIENT_TEST(operation, variant, operand_shapes, ...)              \
   TEST(Gradient, operation##_##variant) {                                   \

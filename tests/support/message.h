@@ -6,7 +6,7 @@
 
 namespace handgrad::test {
 
-/// The message of the error that `call` throws; a failure if it throws none, or one of another type.
+/// The message of the error that `call` throws. The test fails if it throws none, or another type.
 template <class Error, class Call>
 std::string message_of(Call call) {
   try {

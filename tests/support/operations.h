@@ -7,7 +7,7 @@
 
 namespace handgrad::test {
 
-/// The whole of a file, as bytes; empty if it cannot be read.
+/// The bytes of a file; empty if it cannot be read.
 inline std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
@@ -15,7 +15,7 @@ inline std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The names of all operations: what include/handgrad/ops/ops.h includes.
+/// The names of all operations: the headers that include/handgrad/ops/ops.h includes.
 inline std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   std::istringstream lines(text_of(HANDGRAD_SOURCE_DIR "/include/handgrad/ops/ops.h"));

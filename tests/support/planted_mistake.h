@@ -11,8 +11,8 @@
 
 namespace handgrad::test {
 
-/// A mistake in the backward pass of `mistaken`, and the operator of tools/mutate that makes its kind ("" if none
-/// does).
+/// A mistake in the backward pass of `mistaken`, and the operator of tools/mutate that makes mistakes of this kind (""
+/// if none does).
 struct PlantedMistake {
   std::string what;
   std::string mutation;
@@ -52,7 +52,7 @@ inline const std::vector<PlantedMistake>& planted_mistakes() {
 }
 
 /// h = a w^T, y = sin(h) - 0.5 l(h) with l(h) = h for h > 0, else 0.25 h; a, w and y: (N, N). The backward pass has the
-/// mistake of that name, or none for ""; the name must outlive the tape.
+/// named mistake, or none for ""; the name must outlive the tape.
 ///
 ///   g = dy (cos(h) - 0.5 l'(h)),   da += g w,   dw += g^T a
 template <class S>

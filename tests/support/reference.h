@@ -12,7 +12,7 @@
 
 namespace handgrad::test {
 
-/// Values that another program made (tools/reference), from a file of tests/data.
+/// Values computed by another program (tools/reference), from a file of tests/data.
 class Reference {
  public:
   explicit Reference(const std::string& name)
@@ -25,7 +25,7 @@ class Reference {
     return {values.begin(), values.end()};
   }
   double number(const std::string& path) const { return values(path).at(0); }
-  /// An attribute of a group, integer or not.
+  /// A numeric attribute of a group.
   double attribute(const std::string& group, const std::string& name) const {
     const AttributeValue* value = file_.find_attribute("/" + group, name);
     if (value == nullptr) throw std::out_of_range(group + " has no attribute " + name);
@@ -59,7 +59,7 @@ class Reference {
     return tokens;
   }
   Mask mask(const std::string& path) const { return Mask(shape(path), file_.values<std::uint8_t>("/" + path)); }
-  /// Number of scalars in a group, of whatever depth.
+  /// The number of scalars in a group, at any depth.
   Index scalars(const std::string& group) const {
     Index count = 0;
     for (const DatasetEntry& entry : file_.datasets()) {
@@ -67,7 +67,7 @@ class Reference {
     }
     return count;
   }
-  /// Names of the groups and datasets directly inside a group, sorted; of the file for an empty name.
+  /// The names of the groups and datasets directly inside a group, sorted. An empty name means the file.
   std::vector<std::string> names(const std::string& group) const {
     std::vector<std::string> found;
     const std::string prefix = group.empty() ? "/" : "/" + group + "/";

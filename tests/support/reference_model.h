@@ -8,16 +8,16 @@
 
 namespace handgrad::test {
 
-/// Whole models of tests/data.
+/// The whole models in tests/data.
 inline const std::vector<std::string> reference_models = {
     "gpt", "gpt_tanh_sinusoidal", "llama", "llama_qk_norm_half", "odd_no_positions", "gpt_dropout", "smallest"};
 
-/// The config of a model and of its training, as its file has it.
+/// The config of a model and its training, as stored in its file.
 inline Config config_of(const Reference& reference, const std::string& name) {
   return parse_config(reference.text("training/config"), name, ".").config;
 }
 
-/// Fills a store from a group of parameters; both must have the same names and shapes.
+/// Sets a store to the values of a group of parameters. Both must have the same names and shapes.
 inline void take_parameters(const Reference& reference, const std::string& group, ParameterStore<double>& store) {
   Index count = 0;
   for (const Parameter& p : store.parameters()) {

@@ -12,7 +12,7 @@
 
 namespace handgrad::test {
 
-/// How far apart two arrays may be, and how far apart the worst have been.
+/// Compares arrays with a tolerance, and records the largest difference.
 class Closeness {
  public:
   explicit Closeness(double tolerance) : tolerance_(tolerance) {}
@@ -28,7 +28,7 @@ class Closeness {
       ASSERT_LE(error, tolerance_) << what << " at " << i << ": " << a[i] << ", expected " << b[i];
     }
   }
-  /// What --gtest_output shows of it.
+  /// Records the largest difference for --gtest_output.
   void record(const char* key = "worst_error") const {
     ::testing::Test::RecordProperty(key, fmt::format("{:.2g} {}", worst_, place_));
   }
@@ -70,7 +70,7 @@ class ReferenceCase {
     return {number("dropout", 0.0), static_cast<std::uint64_t>(integer("seed", 0)),
             static_cast<std::uint32_t>(integer("site", 0)), static_cast<std::uint64_t>(integer("first_row", 0))};
   }
-  /// Names of what has a gradient.
+  /// The names of the operands that have a gradient.
   std::vector<std::string> operands() const {
     std::vector<std::string> found;
     for (const std::string& name : file_.names(path_)) {
@@ -78,7 +78,7 @@ class ReferenceCase {
     }
     return found;
   }
-  /// What nobody has asked for: an option that does not reach the operation.
+  /// An option that the test has not read and that therefore does not reach the operation.
   std::string unread() const {
     std::string names;
     auto all = file_.names(path_);
@@ -100,7 +100,7 @@ class ReferenceCase {
   mutable std::set<std::string> read_;
 };
 
-/// Operands by name, seen as the case says; an empty handle for one that it does not have.
+/// The operands by name, as the views that the case describes. A missing operand is an empty handle.
 class Operands {
  public:
   Var<double> operator[](const std::string& name) const {
@@ -113,7 +113,7 @@ class Operands {
   std::map<std::string, Var<double>> seen_;
 };
 
-/// Rows of (kind, a, b, c), applied in turn.
+/// Applies a sequence of view operations: rows of (kind, a, b, c).
 inline Var<double> seen_as(Var<double> x, const std::vector<Index>& steps) {
   enum Kind { transpose, slice, split_last, reshape };
   for (std::size_t i = 0; i + 3 < steps.size(); i += 4) {
@@ -126,7 +126,7 @@ inline Var<double> seen_as(Var<double> x, const std::vector<Index>& steps) {
   return x;
 }
 
-/// f(operands, case) against the y of a case, and the gradient of every operand against its d<operand>.
+/// Compares f(operands, case) with the y of the case, and the gradient of every operand with its d<operand>.
 template <class F>
 void expect_case(const ReferenceCase& c, F& f, Closeness& closeness, const std::string& name) {
   Tape<double> tape;
@@ -150,7 +150,7 @@ void expect_case(const ReferenceCase& c, F& f, Closeness& closeness, const std::
   }
 }
 
-/// `place`: "operations/add", all cases of the group add in tests/data/operations.h5.
+/// `place`: "operations/add" means all cases of the group add in tests/data/operations.h5.
 template <class F>
 void run_reference_cases(const std::string& place, F f, double tolerance = 1e-13) {
   const ThreadScope one(1);
@@ -173,7 +173,7 @@ void run_reference_cases(const std::string& place, F f, double tolerance = 1e-13
 
 }  // namespace handgrad::test
 
-/// One line an operation and variant:
+/// One line per operation and variant:
 /// REFERENCE_TEST(add, plain, "operations/add", [](auto& x, auto&) { return add(x["a"], x["b"]); })
 #define REFERENCE_TEST(operation, variant, place, ...) \
   TEST(Reference, operation##_##variant) {             \

@@ -14,8 +14,8 @@
 
 namespace handgrad::test {
 
-/// A storm of signals with plain handlers (no stack of their own, as profilers and timers of a host program have
-/// them), sent to the process and to the thread that makes the storm, for as long as it lives.
+/// During its lifetime, sends signals to the process and to the thread that created it. The handlers are plain: they
+/// have no stack of their own, as those of profilers and timers in a host program.
 class SignalStorm {
  public:
   explicit SignalStorm(const std::vector<int>& signals) : target_(pthread_self()) {
@@ -28,7 +28,7 @@ class SignalStorm {
       sigaction(signal, &action, &before_.back().action);
     }
     sender_ = std::thread([this, signals] {
-      sigset_t all;  // the storm is for the others
+      sigset_t all;  // the sending thread blocks all signals
       sigfillset(&all);
       pthread_sigmask(SIG_BLOCK, &all, nullptr);
       for (std::size_t i = 0; !stop_; ++i) {
@@ -64,7 +64,7 @@ class SignalStorm {
     return count;
   }
 
-  // Uses a good part of the stack below it, as a handler does that formats or samples.
+  // Uses much of the stack below it, as a handler that formats text or takes samples.
   static void handle(int) {
     volatile char frame[2048];
     std::memset(const_cast<char*>(frame), 0x5a, sizeof frame);

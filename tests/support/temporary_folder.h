@@ -8,7 +8,7 @@
 
 namespace handgrad::test {
 
-/// A new folder of its own for a test, removed with all it holds at the end.
+/// A new folder for one test. The destructor removes it with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

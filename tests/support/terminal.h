@@ -10,17 +10,17 @@ struct OnTerminal {
   std::string folder;
   int columns = 80;
   std::vector<std::string> environment = {"TERM=xterm"};  ///< NAME=VALUE; NAME alone removes it.
-  int later_columns = 0;                                  ///< The width once a rate has been shown; 0: as before.
-  std::string typed;                                      ///< Typed at once; Ctrl-D (\x04) ends it.
+  int later_columns = 0;  ///< The width after the first tokens/s is shown; 0: unchanged.
+  std::string typed;      ///< Typed at once; Ctrl-D (\x04) ends it.
 };
 
 struct Shown {
   int exit_code = 0;
-  std::string text;  ///< All that the terminal was sent, output and errors, with \r\n at the end of a line.
+  std::string text;  ///< Everything that was sent to the terminal, output and errors; lines end with \r\n.
 };
 
-/// Runs the program with standard input, output and error on a new pseudo-terminal, and waits for its end. An exit code
-/// of -1: no terminal can be made here.
+/// Runs the program with standard input, output and error on a new pseudo-terminal, and waits for its end. The exit
+/// code -1 means that no terminal can be created here.
 Shown run_on_terminal(const std::vector<std::string>& arguments, const OnTerminal& how);
 
 }  // namespace handgrad::test

@@ -24,7 +24,7 @@ void put_at(Bytes& file, std::size_t at, T value) {
   std::memcpy(file.data() + at, &value, sizeof value);
 }
 
-/// Gives a tampered container a seal that holds, written independently of the library's code.
+/// Gives a changed container a valid seal. Written independently of the library's code.
 inline void seal_again(Bytes& file) {
   XXH128_canonical_t hash;
   XXH128_canonicalFromHash(&hash, XXH3_128bits(file.data(), file.size() - 16));
@@ -33,7 +33,7 @@ inline void seal_again(Bytes& file) {
 
 inline std::size_t image_bytes(const Bytes& file) { return number_at<std::uint64_t>(file, file.size() - 48); }
 
-/// A container with its index replaced, its seal made to fit.
+/// A container with another index and a seal that is valid for it.
 inline Bytes with_index(const Bytes& file, const std::string& index) {
   Bytes forged(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(image_bytes(file)));
   const auto raw = std::as_bytes(std::span(index));
@@ -44,7 +44,7 @@ inline Bytes with_index(const Bytes& file, const std::string& index) {
   return forged;
 }
 
-/// Builds the bytes of an index, well-formed or not.
+/// Builds the bytes of an index, well-formed or malformed.
 class IndexForger {
  public:
   template <class T>
@@ -58,7 +58,7 @@ class IndexForger {
     return *this;
   }
   IndexForger& counts(std::uint32_t datasets, std::uint32_t attributes) { return number(datasets).number(attributes); }
-  /// A float32 dataset of one axis whose hash is right for bytes that are all zero or unknown.
+  /// A float32 dataset with one axis. Its hash is stored as 0.
   IndexForger& dataset(const std::string& path, std::int64_t extent, std::uint64_t offset, std::uint64_t bytes,
                        std::uint8_t type = 1) {
     return text(path)

@@ -11,12 +11,12 @@
 
 namespace handgrad::test {
 
-/// Tests of models this small run on one thread, except where threads are the point.
+/// Models this small are tested on one thread, except in tests of threads.
 class OneThread : public ::testing::Test {
   ThreadScope one_{1};
 };
 
-/// Words in an order that a small model can learn something of; the same for the same length.
+/// Words in an order that a small model can partly learn; the same text for the same length.
 inline std::string sample_text(std::size_t bytes) {
   static const char* const words[] = {"the ", "fox ", "saw ", "a ", "hen ", "and ", "ran ", "home.\n"};
   std::string text;
@@ -25,7 +25,7 @@ inline std::string sample_text(std::size_t bytes) {
   return text;
 }
 
-/// One small layer, a char tokenizer, and no rhythm that matters unless a test asks for it.
+/// One small layer, a char tokenizer, and intervals that take no effect unless a test sets them.
 inline Config tiny_config() {
   Config config;
   config.model.n_layers = 1, config.model.n_heads = 2, config.model.d_model = 16, config.model.d_ff = 24;
@@ -56,7 +56,7 @@ inline std::string weights_of(const Trainer& trainer) {
   return bytes_of(trainer.model().store().values(), trainer.model().store().flat_size());
 }
 
-/// Weights and moments: equal if and only if two trainers have the same bits.
+/// Weights and moments. Equal if and only if two trainers have the same bits.
 inline std::string state_of(Trainer& trainer) {
   std::string state = weights_of(trainer);
   for (std::size_t i = 0; i < trainer.optimizer().state_names().size(); ++i) {
@@ -65,7 +65,7 @@ inline std::string state_of(Trainer& trainer) {
   return state + std::to_string(trainer.optimizer().updates());
 }
 
-/// What a run logs, without what is only time.
+/// The logged values of a step, without times.
 struct Logged {
   Index step;
   double loss, lr, grad_norm;

@@ -35,7 +35,7 @@ std::vector<S> gradient(const Var<S>& x) {
   return elements(x.gradient());
 }
 
-/// |a - b| <= tolerance, element by element; NaN is near nothing. Names the first that is not.
+/// |a - b| <= tolerance, element by element; NaN equals nothing. A failure names the first element that differs.
 template <class A, class B>
 void expect_near(const std::vector<A>& a, const std::vector<B>& b, double tolerance, const char* what = "") {
   ASSERT_EQ(a.size(), b.size()) << what;
@@ -57,7 +57,7 @@ bool same_bits(const std::vector<S>& a, const std::vector<S>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(S)) == 0);
 }
 
-/// Standard normal numbers times `spread`, rounded to float so that all scalars start from the same numbers.
+/// Standard normal values times `spread`, rounded to float so that all scalar types start from the same values.
 template <class S>
 Tensor<S> random_tensor(const Shape& shape, std::uint64_t seed, double spread = 1.0) {
   Tensor<S> x(shape);

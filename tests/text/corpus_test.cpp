@@ -55,7 +55,7 @@ class CorpusTest : public testing::Test {
 TEST_F(CorpusTest, reads_bytes_exactly) {
   const std::string bytes =
       "\xEF\xBB\xBF"
-      "a\r\n\0\xFF\x1A b"s;  // no final line end
+      "a\r\n\0\xFF\x1A b"s;  // no line end at the end of the file
   const Corpus corpus = read({write("a.bin", bytes)});
   EXPECT_EQ(corpus.text, bytes);
   ASSERT_EQ(corpus.files.size(), 1u);
@@ -100,7 +100,7 @@ TEST_F(CorpusTest, follows_links_to_files_but_not_to_folders) {
   EXPECT_EQ(read({path("texts")}).text, "ab");
 }
 
-// What editors, tools and file managers leave in a folder, and the folder's own content a second time.
+// Files that editors, tools and file managers leave in a folder, and further names of the folder's own files.
 TEST_F(CorpusTest, reads_the_texts_of_a_folder_once_and_nothing_else) {
   write("texts/a.txt", "first");
   write("texts/b.md", "second");
@@ -131,12 +131,12 @@ TEST_F(CorpusTest, reads_the_texts_of_a_folder_once_and_nothing_else) {
             "3 files, 11 bytes; passed over: 3 hidden names, 2 files with other endings, 2 links to files that are "
             "read, 1 link to a folder, 1 run folder, 1 pipe, device or broken link; 1 of the files is empty");
   EXPECT_EQ(describe_files(read({path("texts/a.txt"), path("texts/b.md")})), "2 files, 11 bytes");
-  // What is named is read, whatever it is called.
+  // A file that is named explicitly is read whatever its name is.
   EXPECT_EQ(read({path("texts/.git")}).text, "git");
   EXPECT_EQ(read({path("texts/b.md~")}).text, "backup");
 }
 
-// Whichever of a file's names the folder lists first.
+// The name does not depend on the order in which the folder lists its entries.
 TEST_F(CorpusTest, a_file_of_several_names_is_read_under_the_first) {
   for (const bool last_first : {false, true}) {
     const std::string folder = last_first ? "x" : "y";
@@ -230,7 +230,7 @@ TEST_F(CorpusTest, invalid_utf8_names_file_and_offset) {
   EXPECT_THROW(check_utf8(read({write("head.txt", "\xC3"), write("tail.txt", "\xA9")})), DataError);
 }
 
-// The text that comes with the project: plain enough for either tokenizer, and large enough to hold some back.
+// The stories in data/: either tokenizer can encode them, and they are long enough to split.
 TEST_F(CorpusTest, stories_are_read_encoded_and_split) {
   const Corpus corpus = read({std::string(HANDGRAD_SOURCE_DIR) + "/data/stories.txt"});
   EXPECT_NO_THROW(check_utf8(corpus));

@@ -29,7 +29,7 @@ TEST(EncodingCheck, names_offset_and_encoding) {
       "with FF FE): iconv -f UTF-16 -t UTF-8 a.txt > NEW");
 }
 
-// Valid UTF-8, every byte of it.
+// Every byte of this text is valid UTF-8.
 TEST(EncodingCheck, refuses_letters_between_nuls) {
   EXPECT_EQ(refusal("l\0i\0n\0e\0 \0o\0n\0e\0\n\0"s),
             "a.txt: not UTF-8 text: byte offset 1 is NUL; it looks like UTF-16LE (9 of its 18 bytes are NUL): iconv -f "

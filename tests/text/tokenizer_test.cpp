@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// Two characters, a line end of two characters, NUL and a byte order mark: nothing is added, dropped or changed.
+// A byte order mark, CRLF and a character of two bytes: decoding restores every byte.
 const std::string marked =
     "\xEF\xBB\xBF"
     "a\r\n\xC3\xA9"
@@ -81,7 +81,7 @@ TEST(CharTokenizer, round_trips_exactly) {
   }
 }
 
-// The byte order mark is a character: 6 code points, not 5. The carriage return stays.
+// The byte order mark is a character, so there are 6 code points, not 5. The carriage return is kept.
 TEST(CharTokenizer, keeps_byte_order_mark_and_carriage_return) {
   const CharTokenizer tokenizer = CharTokenizer::from_text(marked);
   EXPECT_EQ(tokenizer.code_points(), (std::vector<std::uint32_t>{'\n', '\r', 'a', 'b', 0xE9, 0xFEFF}));
@@ -184,7 +184,7 @@ TEST(Tokenizer, fingerprint_tells_kinds_and_vocabularies_apart) {
   EXPECT_NE(ab->fingerprint(), make_char_tokenizer("ac")->fingerprint());
   EXPECT_NE(ab->fingerprint(), make_char_tokenizer("abc")->fingerprint());
   EXPECT_NE(ab->fingerprint(), make_byte_tokenizer()->fingerprint());
-  // FNV-1a of "byte" and a zero byte: stored in checkpoints, so it must never change.
+  // FNV-1a of "byte" and a zero byte. Checkpoints store this value, so it must never change.
   std::uint64_t expected = 14695981039346656037u;
   for (const char c : {'b', 'y', 't', 'e', '\0'})
     expected = (expected ^ static_cast<unsigned char>(c)) * 1099511628211u;

@@ -35,7 +35,7 @@ TEST(Split, by_fraction_has_no_overlap) {
   EXPECT_EQ(split.validation.size(), 10u);
   const TokenWindows train(split.train, 8, DataOrder::random, 1), validation(split.validation, 8, DataOrder::random, 1);
   EXPECT_EQ(train.count(), 82);      // starts 0 to 81
-  EXPECT_EQ(validation.count(), 2);  // starts 90 and 91 of the whole
+  EXPECT_EQ(validation.count(), 2);  // starts 90 and 91 of the whole text
   std::vector<TokenId> inputs(8), targets(8);
   std::set<TokenId> trained, validated;
   for (Index k = 0; k < 2000; ++k) {
@@ -106,7 +106,7 @@ TEST(Permutation, depends_on_seed_and_epoch_alone) {
   EXPECT_NE(permuted(1000, 7, 3), permuted(1000, 7, 3 + (Index{1} << 32)));
 }
 
-// All 6 orders of 3 come up, about equally often: 1000 expected, standard deviation 29.
+// Each of the 6 orders of 3 occurs about equally often: 1000 times expected, standard deviation 29.
 TEST(Permutation, is_fair_for_small_sizes) {
   std::vector<int> seen(27, 0);
   for (Index epoch = 0; epoch < 6000; ++epoch) {
@@ -117,7 +117,7 @@ TEST(Permutation, is_fair_for_small_sizes) {
   for (const int n : seen) EXPECT_TRUE(n == 0 || (n > 800 && n < 1200)) << n;
 }
 
-// Neighbours are scattered: the mean distance of two uniform places is size / 3.
+// Neighbours are far apart: the mean distance of two uniform places is size / 3.
 TEST(Permutation, scatters_neighbours) {
   const auto p = permuted(4097, 5, 0);
   double sum = 0;
@@ -184,12 +184,12 @@ TEST(TokenWindows, targets_are_the_next_tokens) {
   }
 }
 
-// However an update is cut into micro-batches, it sees the same samples.
+// An update sees the same samples, however it is divided into micro-batches.
 TEST(TokenWindows, batches_may_be_cut_anywhere) {
   const auto tokens = counting(500);
   const TokenWindows windows(tokens, 4, DataOrder::epoch, 2);
   std::vector<TokenId> whole(32), whole_targets(32), part(16), part_targets(16);
-  windows.fill(120, whole, whole_targets);  // spans the end of the first epoch: 124 windows
+  windows.fill(120, whole, whole_targets);  // across the end of the first epoch, which has 124 windows
   for (const Index half : {0, 1}) {
     windows.fill(120 + 4 * half, part, part_targets);
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 16 * half));

@@ -8,7 +8,7 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// How an update is made up of micro-batches of whole blocks, and on how many threads, changes no bit.
+// The bits of an update depend neither on its division into micro-batches of whole blocks nor on the number of threads.
 
 namespace handgrad {
 namespace {
@@ -18,7 +18,7 @@ using test::state_of;
 using test::tiny_config;
 using test::tiny_source;
 
-// A block of whole sequences has 256 tokens: here two of them, which the smallest micro-batch holds.
+// A block of whole sequences has 256 tokens, which is two sequences here. The smallest micro-batch is one block.
 Config wide_config() {
   Config config = tiny_config();
   config.model.context = 128, config.model.n_layers = 2, config.model.dropout = 0.1;
@@ -69,7 +69,8 @@ TEST_F(BatchTest, any_split_of_an_update_gives_the_same_bits_for_the_llama_shape
   expect_any_split_to_be_the_same(config);
 }
 
-// With context 128 a block has two sequences: micro-batches of one are no multiple of it. split_note() says so.
+// With context 128 a block has two sequences, and a micro-batch of one sequence is not a multiple of it. split_note()
+// reports this.
 TEST_F(BatchTest, a_split_inside_of_a_block_is_noted_and_agrees_to_rounding) {
   Config config = wide_config();
   config.train.steps = 1;
@@ -111,7 +112,7 @@ TEST_F(BatchTest, any_number_of_threads_gives_the_same_bits) {
   }
 }
 
-// Once an update, on the norm of all micro-batches together; the norm that is reported is the one before.
+// Clipping is applied once per update, to the norm of all micro-batches together. The norm before clipping is reported.
 TEST_F(BatchTest, is_clipped_once_an_update) {
   Config config = tiny_config();
   config.optimizer.name = OptimizerKind::sgd, config.optimizer.momentum = 0.0, config.optimizer.weight_decay = 0.0;
@@ -149,7 +150,7 @@ TEST_F(BatchTest, clipping_the_sum_is_not_summing_the_clipped) {
   EXPECT_NEAR(store.values()[1], -0.7071067812, 1e-10);
 }
 
-// One target in the first micro-batch, three in the second: each counts for a quarter.
+// One target in the first micro-batch, three in the second: each target has the weight 1/4.
 TEST_F(BatchTest, micro_batches_weigh_by_their_targets) {
   Config config = tiny_config();
   config.model.vocab_size = 5, config.model.context = 4;

@@ -14,7 +14,7 @@ namespace {
 
 using test::message_of;
 
-// Nats of all targets of windows of `context`, one window at a time, from the logits.
+// The sum of -ln p over all targets of windows of `context`, one window at a time, from the logits.
 double sum_by_hand(const CausalLm<float>& model, std::span<const TokenId> tokens) {
   const auto context = static_cast<std::size_t>(model.config().context);
   const auto vocabulary = static_cast<std::size_t>(model.config().vocab_size);

@@ -15,14 +15,14 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// The health of a run, asked for by log.health_every: what a whole model's figures are, and that asking costs nothing
-// but time.
+// The health records of a run (log.health_every): the figures of a whole model are exact, and recording them changes no
+// bit of the run.
 
 namespace handgrad {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using TrainingRun = Run;  // within a test, Run is a member of GoogleTest's
+using TrainingRun = Run;  // in a test body, Run is a member of testing::Test
 using test::tiny_config;
 using test::tiny_source;
 using Figures = std::map<std::string, double>;
@@ -32,7 +32,7 @@ Figures figures_of(const StepReport& report) {
   return {figures.begin(), figures.end()};
 }
 
-// Writes element(row, column) into a matrix of a trainer's model.
+// Sets every element of a matrix of the trainer's model to element(row, column).
 void plant(Trainer& trainer, const std::string& name, const std::function<double(Index, Index)>& element) {
   ParameterStore<float>& store = trainer.mutable_model().store();
   const Parameter& p = *store.find(name);
@@ -44,10 +44,10 @@ void plant(Trainer& trainer, const std::string& name, const std::function<double
 
 class HealthOfARun : public test::OneThread {};
 
-// A model of which everything is known. The text is "abcd" again and again, the window "abcd", the targets "bcda".
+// A model whose figures can be computed by hand. The text repeats "abcd"; the window is "abcd", the targets are "bcda".
 //
-// Embeddings are unit vectors e_t of 4 axes; attention and feed-forward add nothing, since their last projections are
-// 0: so every norm makes 2 e_t of token t.
+// The embeddings are unit vectors e_t with 4 axes. Attention and feed-forward add nothing, since their last projections
+// are 0, so every norm gives 2 e_t for token t.
 Trainer planted_trainer(double log_of_5, double grad_clip) {
   Config config;
   config.model.n_layers = 1, config.model.n_heads = 1, config.model.d_model = 4, config.model.d_ff = 4;
@@ -63,17 +63,17 @@ Trainer planted_trainer(double log_of_5, double grad_clip) {
   Trainer trainer(config, DataSource::from_text(config, text));
 
   plant(trainer, "embedding/weight", [](Index t, Index c) { return t == c; });
-  // One feature of query and key is used, u_t and w_t: a score is (2 u)(2 w) / sqrt(4) = 2 u w.
+  // Query and key use one feature each, u_t and w_t: a score is (2 u)(2 w) / sqrt(4) = 2 u w.
   const double u[] = {10, 0.5, 0.5, 0.5}, w[] = {0, std::log(3.0), 0, std::log(4.0)};
   plant(trainer, "blocks/0/attention/qkv/weight", [&](Index row, Index t) {
     return row == 0 ? u[t] : row == 4 ? w[t] : 0.0;
   });
   plant(trainer, "blocks/0/attention/out/weight", [](Index, Index) { return 0.0; });
-  // Units are max(2 x, 0)^2 of these: 4 for "a"; never; 6.4e-7 for "d", which is dead; 4e-6 for "d", which is not.
+  // The units are max(2 x, 0)^2 of these: 4 for "a"; 0 for every token; 6.4e-7 for "d" (dead); 4e-6 for "d" (not dead).
   const double up[4][4] = {{1, 0, 0, 0}, {-1, -1, -1, -1}, {0, 0, 0, 4e-4}, {0, 0, 0, 1e-3}};
   plant(trainer, "blocks/0/feed_forward/up/weight", [&](Index f, Index t) { return up[f][t]; });
   plant(trainer, "blocks/0/feed_forward/down/weight", [](Index, Index) { return 0.0; });
-  // Logits are (ln 5, 0, 0, 0) for every token: probabilities (5, 1, 1, 1) / 8.
+  // The logits are (ln 5, 0, 0, 0) for every token: probabilities (5, 1, 1, 1) / 8.
   plant(trainer, "head/weight", [&](Index v, Index) { return v == 0 ? log_of_5 / 2 : 0.0; });
   return trainer;
 }
@@ -85,30 +85,32 @@ TEST_F(HealthOfARun, every_figure_by_hand) {
   Figures seen = figures_of(report);
   const auto near = [](double a, double b) { EXPECT_NEAR(a, b, 2e-6 * std::abs(b)); };
 
-  // "b" sees scores (0, ln 3), "c" (0, ln 3, 0), "d" (0, ln 3, 0, ln 4); "a" sees itself, not its score of 20 ln 4.
+  // "b" has the scores (0, ln 3), "c" (0, ln 3, 0), "d" (0, ln 3, 0, ln 4). "a" sees only itself: its score of 20 ln 4
+  // for "d" is masked.
   near(seen["blocks/0/attention_logit_max"], l4);
   near(seen["blocks/0/attention_entropy"], ((l4 - l3 * 3 / 4) + (l5 - l3 * 3 / 5) + (l9 - l3 / 3 - l4 * 4 / 9)) / 4);
   EXPECT_EQ(seen["blocks/0/dead_units"], 0.5);
 
   // dlogits = (p - [target]) / 4. Only row a of the head is not 0, so dy = g (1, 1, 1, 1) at the final norm's output,
-  // g = (5/8) / 4 ln 5 / 2 where the target is another letter, (5/8 - 1) / 4 ln 5 / 2 at "d", whose target is "a".
+  // with g = (5/8) / 4 ln 5 / 2 if the target is another letter, and (5/8 - 1) / 4 ln 5 / 2 at "d", whose target is
+  // "a".
   const double g = 5.0 / 32 * l5 / 2, g_d = -3.0 / 32 * l5 / 2, squares = 3 * g * g + g_d * g_d;
-  // The head's gradient is dlogits (2 e_t)^T: |dlogits|^2 is (25 + 49 + 1 + 1) / 64 / 16 three times, then
-  // (9 + 1 + 1 + 1) / 64 / 16. Its weights: four times ln 5 / 2.
+  // The head's gradient is dlogits (2 e_t)^T: |dlogits|^2 is (25 + 49 + 1 + 1) / 64 / 16 three times, then (9 + 1 + 1 +
+  // 1) / 64 / 16. Its weights are ln 5 / 2, four times.
   const double head = 2 * std::sqrt((3 * 76 + 12) / 64.0 / 16);
   near(seen["head/grad_norm"], head);
   near(seen["head/update_ratio"], head / l5);
-  // The final norm's weight: dy times 2 e_t. Four ones.
+  // The gradient of the final norm's weight is dy times 2 e_t. The weight is four ones.
   const double norm = 2 * std::sqrt(squares);
   near(seen["final_norm/grad_norm"], norm);
   near(seen["final_norm/update_ratio"], norm / 2);
-  // Through the norm: dx = 2 (dy - x <dy, x> / 4) with x = 2 e_t: 2 g on the three other axes. Every token is there
-  // once a window, so that is the embedding's gradient. Four ones.
+  // Through the norm: dx = 2 (dy - x <dy, x> / 4) with x = 2 e_t, which is 2 g on the three other axes. Every token
+  // occurs once per window, so this is the embedding's gradient. Its weights are four ones.
   const double embedding = std::sqrt(12 * squares);
   near(seen["embedding/grad_norm"], embedding);
   near(seen["embedding/update_ratio"], embedding / 2);
-  // In the block only down can learn, all other ways lead through a 0: dx h^T, h = (4, 0, 0, 0) at "a", next to nothing
-  // at "d". Weights: two norms of four ones, queries, keys, up.
+  // In the block only `down` has a gradient, since every other path passes a 0: dx h^T, with h = (4, 0, 0, 0) at "a"
+  // and almost 0 at "d". The weights are two norms of four ones, queries, keys and up.
   const double block = std::sqrt(12.0) * g * 4;
   const double weights = std::sqrt(8 + (100 + 0.75) + (l3 * l3 + l4 * l4) + (1 + 4 + 16e-8 + 1e-6));
   near(seen["blocks/0/grad_norm"], block);
@@ -116,7 +118,7 @@ TEST_F(HealthOfARun, every_figure_by_hand) {
 
   near(report.grad_norm, std::sqrt(head * head + norm * norm + embedding * embedding + block * block));
 
-  // Clipped to 0.01 in all: the norms stay what they were, the update shrinks.
+  // Clipped to a norm of 0.01: the recorded norms do not change, the update becomes smaller.
   Trainer clipped = planted_trainer(l5, 0.01);
   const StepReport shrunk = clipped.step();
   Figures after = figures_of(shrunk);
@@ -124,7 +126,7 @@ TEST_F(HealthOfARun, every_figure_by_hand) {
   EXPECT_NEAR(after["head/update_ratio"], head / l5 * 0.01 / report.grad_norm, 1e-6);
 }
 
-// Rows of 0 in the up projection make units of 0, whatever the non-linearity; all others move.
+// Rows of 0 in the up projection make units of 0 for every non-linearity; all other units vary.
 TEST_F(HealthOfARun, dead_units_of_every_feed_forward_layer) {
   for (const FeedForwardKind kind :
        {FeedForwardKind::swiglu, FeedForwardKind::gelu, FeedForwardKind::gelu_tanh, FeedForwardKind::relu_squared}) {
@@ -178,7 +180,7 @@ TEST_F(HealthOfARun, watching_changes_no_bit) {
   }
 }
 
-// Blocks of sequences hold 256 tokens: micro-batches of two windows of 128 are whole ones.
+// A block of sequences has 256 tokens, so a micro-batch of two windows of 128 is a whole block.
 TEST_F(HealthOfARun, has_the_same_bits_for_any_number_of_threads_and_any_split) {
   Config config = tiny_config();
   config.model.context = 128, config.model.dropout = 0.1, config.train.batch_size = 8, config.log.health_every = 2;
@@ -212,7 +214,7 @@ TEST_F(HealthOfARun, is_the_same_for_both_forms_of_attention) {
   for (const auto& [name, value] : figures[0]) EXPECT_NEAR(figures[1].at(name), value, 1e-5) << name;
 }
 
-// Neither before nor after a step that is watched does another one ask for memory.
+// No step without a health record allocates memory, neither before nor after a step with one.
 TEST_F(HealthOfARun, unwatched_steps_allocate_nothing) {
   Config config = tiny_config();
   config.log.health_every = 5;
@@ -272,7 +274,7 @@ TEST_F(HealthOfARun, is_the_same_after_a_stop) {
   while (!straight.done()) straight.advance();
   {
     TrainingRun run(Trainer(config, tiny_source(config)), folder / "run");
-    while (run.trainer().loop().step < 7) run.advance();  // and killed: the row of step 6 is behind the checkpoint of 4
+    while (run.trainer().loop().step < 7) run.advance();  // then killed; the last checkpoint is that of step 4
   }
   const Checkpoint checkpoint = Checkpoint::load(folder / "run/checkpoints/latest.h5");
   TrainingRun run(Trainer::resume(checkpoint, config, tiny_source(config)), folder / "run");
@@ -281,7 +283,7 @@ TEST_F(HealthOfARun, is_the_same_after_a_stop) {
   EXPECT_EQ(test::state_of(run.trainer()), test::state_of(straight.trainer()));
 }
 
-// Turned on halfway, in a checkpoint from before there was the key.
+// Health records are turned on when a run is resumed whose checkpoint lacks the key.
 TEST_F(HealthOfARun, can_be_asked_for_on_resume) {
   const test::TemporaryFolder folder;
   Config config = tiny_config();
@@ -302,13 +304,13 @@ TEST_F(HealthOfARun, can_be_asked_for_on_resume) {
   EXPECT_EQ(test::state_of(resumed), test::state_of(trainer));
 }
 
-// Of an update that is skipped there is a row, too: it shows where the NaN is, and that no weight has moved.
+// A skipped update has a health record, too. It shows where the NaN is, and that no weight has changed.
 TEST_F(HealthOfARun, of_a_skipped_update) {
   struct Planter final : GraphObserver<float> {
     void after_forward(Graph<float>& graph, int id) override {
       const bool here =
           graph.scope_of(id) == "blocks/1/attention" && !std::string(graph.node(id).operation).find("lin");
-      if (here && passes++ == 2) graph.value(id)[0] = std::nanf("");  // the first query's, of the second step
+      if (here && passes++ == 2) graph.value(id)[0] = std::nanf("");  // the first query projection of the second step
     }
     int passes = 0;
   } planter;

@@ -4,7 +4,7 @@
 #include "support/signal_storm.h"
 #include "support/training.h"
 
-// What a host program may do around training without a change of bits: handle signals, round another way.
+// A host program may handle signals and change the rounding mode during training; the bits do not change.
 
 namespace handgrad {
 namespace {

@@ -10,7 +10,7 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// The figure that is announced is the one that is taken: a run with evaluations and saves, in a process of its own.
+// The estimated memory is the memory that a run uses, with evaluations and saves, measured in a process of its own.
 
 namespace handgrad {
 namespace {
@@ -23,7 +23,7 @@ Config shape(Index layers, Index width, Index context, Index batch) {
   return config;
 }
 
-// Peak of the memory that the child has in hand, in bytes.
+// The peak resident memory of the child in bytes.
 Index measured_peak(const Config& config, const std::string& text) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -71,7 +71,7 @@ TEST(MemoryOfARun, refuses_what_does_not_fit_and_names_what_helps) {
   EXPECT_NE(refusal(deep).find("smaller model.d_model, model.n_layers or model.vocab_size"), std::string::npos);
 }
 
-// What has been taken already is not asked for twice.
+// Memory that is already allocated, or is released before training, is not counted again.
 TEST(MemoryOfARun, what_is_in_hand_does_not_count_again) {
   const Config config = config_of(64);
   const MemoryEstimate estimate = estimate_memory(config, Index{1} << 45, Index{1} << 45);
@@ -82,7 +82,7 @@ TEST(MemoryOfARun, what_is_in_hand_does_not_count_again) {
   EXPECT_NO_THROW(check_memory(resumed, config, Index{4} << 30)) << "the file that it resumes from is given back";
 }
 
-// In a child, since a limit of the process cannot be raised again.
+// In a child process, since a process cannot raise its limit again.
 TEST(MemoryOfARun, limits_of_the_process_count) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the address sanitizer takes terabytes of address space";
@@ -120,7 +120,7 @@ TEST(MemoryOfARun, a_bench_that_does_not_fit_is_refused) {
   EXPECT_NE(outcome.err.find("smaller train.batch_size"), std::string::npos) << outcome.err;
 }
 
-// The file has no blocks: only its size counts.
+// The file is sparse and has no blocks: only its size matters.
 TEST(MemoryOfARun, texts_of_folders_and_of_eval_that_do_not_fit_are_refused_before_they_are_read) {
   CommandLine line;
   line.prepare();
@@ -148,7 +148,7 @@ TEST(MemoryOfARun, a_text_that_does_not_fit_is_refused_before_it_is_read) {
             0u);
 }
 
-// A sparse file stands for a text that no machine holds.
+// A sparse file takes the place of a text that fits on no machine.
 TEST(MemoryOfARun, every_command_refuses_a_text_that_does_not_fit) {
   CommandLine line;
   line.prepare();

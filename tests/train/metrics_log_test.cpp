@@ -31,7 +31,7 @@ LoopState at(Index step, bool pending = false) {
   return loop;
 }
 
-// What opening leaves of a log.
+// The content of a log after it has been opened.
 std::string opened(const std::string& before, const LoopState& loop) {
   const TemporaryFolder folder;
   std::ofstream(folder / "log", std::ios::binary) << before;
@@ -50,7 +50,7 @@ TEST(MetricsLog, an_evaluation_that_is_still_to_come_goes) {
   EXPECT_EQ(opened(kept + row(2, "val") + "\n", at(2, true)), kept);
 }
 
-// Each of these once cost all rows behind it.
+// None of these lines may cause the rows after it to be cut off.
 TEST(MetricsLog, lines_of_other_origin_stay_and_cost_nothing) {
   for (const std::string foreign : {"# a note", "", "   ", "not json", "[1, 2]", "{\"note\": \"no step\"}", "42",
                                     "{\"step\": \"two\"}", "step 1  loss 4.0480", "{\"step\":"}) {
@@ -101,7 +101,7 @@ TEST(MetricsLog, time_goes_on_and_tokens_too) {
   EXPECT_GE(last["tokens_per_s"].get<double>(), 0.0);
 }
 
-// The first step of a session takes memory and warms up: it is no measure of the rate, unless it is all there is.
+// The first step of a session allocates memory and warms up, so it is left out of the rate unless it is the only one.
 TEST(MetricsLog, the_first_step_of_a_session_does_not_count_in_rates) {
   const TemporaryFolder folder;
   MetricsLog log(posix_files(), folder / "log", at(0));
@@ -117,7 +117,7 @@ TEST(MetricsLog, the_first_step_of_a_session_does_not_count_in_rates) {
   EXPECT_GT(row["tokens_per_s"].get<double>(), 1000 / 0.3) << "as fast as the second step";
 }
 
-// On a full disk a run must still be able to go on: nothing is written where nothing has changed.
+// A run must be able to continue on a full disk: nothing is written unless the log changes.
 TEST(MetricsLog, cutting_rows_off_needs_no_room) {
   const TemporaryFolder folder;
   std::ofstream(folder / "log") << row(1) << "\n" << row(2) << "\n";

@@ -13,8 +13,8 @@
 #include "handgrad/train/run.h"
 #include "support/temporary_folder.h"
 
-// A NaN or an infinity planted in any operation's output or gradient never reaches the weights, and the operation
-// is named.
+// A NaN or an infinity planted in any operation's output or gradient never reaches the weights, and the error names the
+// operation.
 
 namespace handgrad {
 namespace {
@@ -92,7 +92,7 @@ int operations_in(const Config& config) {
   return none.last() + 1;
 }
 
-// A leaf (a parameter, the tokens' table) is no operation: nothing is made there.
+// A leaf (a parameter, the table of tokens) is not an operation and computes no value.
 bool makes_a_value(const Config& config, int target) {
   Trainer trainer = trainer_of(config);
   Planter planter(target, in_output, 0.0f);
@@ -106,7 +106,7 @@ void plant_everywhere(const Config& config) {
   const int count = operations_in(config);
   int planted = 0;
   for (int target = 0; target < count; ++target) {
-    int inputs = 0;  // of the operation: known once it has run
+    int inputs = 0;  // of the operation; known after it has run
     for (int input = in_output; input < inputs; ++input) {
       for (const float value : {nan, inf}) {
         Trainer trainer = trainer_of(config);
@@ -118,7 +118,7 @@ void plant_everywhere(const Config& config) {
           trainer.step();
           inputs = std::max(inputs, planter.inputs());
           ASSERT_FALSE(planter.planted()) << planter.scope() << "/" << planter.name() << " " << input << " " << value;
-          continue;  // a leaf has neither forward nor backward of its own, and some inputs have no gradient
+          continue;  // a leaf has neither a forward nor a backward pass, and some inputs have no gradient
         } catch (const NonFiniteStep& failure) {
           ++planted;
           ASSERT_NE(failure.origin(), nullptr) << failure.what();
@@ -196,7 +196,7 @@ TEST(NonFinite, watching_does_not_change_a_bit) {
 
 namespace {
 
-// Plants in some steps only; a step has two micro-batches.
+// Plants a NaN in some steps only; a step has two micro-batches.
 class SometimesNan final : public GraphObserver<float> {
  public:
   explicit SometimesNan(std::vector<bool> bad) : bad_(std::move(bad)) {}
@@ -253,7 +253,7 @@ TEST(NonFinite, a_save_that_is_due_waits_for_a_sound_update) {
     const std::vector<Index> steps = checkpoint_steps(folder.path() + "/run");
     latest.push_back(steps.empty() ? 0 : *std::max_element(steps.begin(), steps.end()));
   }
-  EXPECT_EQ(latest, (std::vector<Index>{0, 2, 2, 2, 2, 6, 6}));  // 4 is not saved, being skipped
+  EXPECT_EQ(latest, (std::vector<Index>{0, 2, 2, 2, 2, 6, 6}));  // step 4 is skipped and therefore not saved
 }
 
 TEST(NonFinite, ten_in_all_stop) {
@@ -271,7 +271,7 @@ TEST(NonFinite, ten_in_all_stop) {
 
 namespace {
 
-// Plants in the second of two micro-batches.
+// Plants a NaN in the second of two micro-batches.
 class SecondIsNan final : public GraphObserver<float> {
  public:
   void after_forward(Graph<float>& graph, int id) override {
@@ -295,7 +295,7 @@ TEST(NonFinite, the_windows_are_those_of_the_micro_batch_at_fault) {
   try {
     trainer.step();
     FAIL() << "nothing was noticed";
-  } catch (const NonFiniteStep& failure) {  // samples 0 to 3 were step 1; the first two of step 2 are 4 and 5
+  } catch (const NonFiniteStep& failure) {  // step 1 had samples 0 to 3; step 2 begins with samples 4 and 5
     EXPECT_EQ(failure.windows(), (std::vector<Index>{order.start(6), order.start(7)}));
   }
 }

@@ -13,17 +13,18 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// What is due is saved before an evaluation begins. A run that ends between the two (killed, or stopped by a signal)
-// evaluates first when it goes on, and is the unbroken run: the same rows, best, patience and files.
+// A step is saved before its evaluation begins. A run that ends between the two (killed, or stopped by a signal) makes
+// the evaluation first when it is resumed. Its rows, best loss, patience and files are those of the uninterrupted run.
 
 namespace handgrad {
 namespace {
 
 namespace files = std::filesystem;
-using TrainingRun = Run;  // within a test, Run is a member of GoogleTest's
+using TrainingRun = Run;  // in a test body, Run is a member of testing::Test
 using test::TemporaryFolder;
 
-// Evaluates and saves every third step. The rate is so high that the best loss comes early, and patience counts.
+// Evaluates and saves every third step. The learning rate is so high that the best loss occurs early, and patience
+// takes effect.
 Config config_for(Index patience) {
   Config config = test::tiny_config();
   config.train.steps = 20, config.eval.every = 3, config.checkpoint.every = 3, config.checkpoint.keep = 30;
@@ -41,7 +42,7 @@ void finish(TrainingRun& run) {
   while (!run.done()) run.advance();
 }
 
-// The rows without times.
+// The rows of metrics.jsonl without times.
 std::string rows_of(const std::string& folder) {
   std::string text;
   std::ifstream file(folder + "/metrics.jsonl");
@@ -68,7 +69,7 @@ void expect_same_run(const std::string& folder, const std::string& straight) {
 
 class PendingEvaluation : public test::OneThread {};
 
-// Copies the run's folder, as a kill would leave it, at the first moment of each evaluation.
+// Copies the run folder at the beginning of each evaluation, as a kill would leave it.
 struct Snapshots : TrainObserver {
   std::string from, to;
   Index evaluations = 0;
@@ -111,7 +112,7 @@ TEST_F(PendingEvaluation, killed_between_save_and_evaluation_it_is_the_unbroken_
   }
 }
 
-// The evaluation is done and logged; the kill comes before the checkpoint that holds its result.
+// The evaluation is completed and logged. The kill comes before the checkpoint with its result is written.
 TEST_F(PendingEvaluation, killed_between_evaluation_and_second_save_it_is_the_unbroken_run) {
   const TemporaryFolder folder;
   const Config config = config_for(0);
@@ -141,7 +142,8 @@ TEST_F(PendingEvaluation, killed_between_evaluation_and_second_save_it_is_the_un
   }
 }
 
-// The second save does not depend on the result: a step that is not the best holds its evaluation, too.
+// The second save does not depend on the result: the checkpoint of a step that is not the best also contains its
+// evaluation.
 TEST_F(PendingEvaluation, the_checkpoint_of_an_evaluated_step_holds_its_result) {
   const TemporaryFolder folder;
   TrainingRun run(trainer_for(config_for(0), ""), folder / "run");
@@ -198,7 +200,7 @@ TEST_F(PendingEvaluation, a_programs_own_loop_may_go_on_without_it) {
   EXPECT_FALSE(resumed.loop().evaluation_pending);
 }
 
-// A folder on a full disk whose run goes on under its own config: nothing needs to be written before the first step.
+// A run with an unchanged config on a full disk: nothing needs to be written before the first step.
 TEST_F(PendingEvaluation, a_full_disk_does_not_keep_a_run_from_going_on) {
   const TemporaryFolder folder;
   const Config config = config_for(0);

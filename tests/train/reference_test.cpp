@@ -3,8 +3,8 @@
 #include "handgrad/train/data_source.h"
 #include "support/reference_model.h"
 
-// Ten steps of the trainer's own parts against PyTorch's, in double: windows of a text, accumulation, dropout,
-// clipping, schedule, AdamW. Loss, rate and norm of every step, and all weights after the last.
+// Compares ten steps of the trainer's parts with PyTorch in double: windows of a text, accumulation, dropout, clipping,
+// schedule, AdamW. Compared are the loss, rate and norm of every step and all weights after the last.
 
 namespace handgrad::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "support/temporary_folder.h"
 #include "support/training.h"
 
-// A run that is stopped and goes on is the run that was never stopped, to the bit.
+// A run that is stopped and resumed has the bits of the uninterrupted run.
 
 namespace handgrad {
 namespace {
@@ -36,7 +36,7 @@ const Variant variants[] = {
     {"llama shape, two layers", [](Config& c) { test::make_llama(c.model), c.model.n_layers = 2; }},
 };
 
-// Evaluates every third step, as a run would.
+// Evaluates every third step, as a run does.
 std::vector<Logged> train_on(Trainer& trainer, const std::function<void(Index)>& after_step = {}) {
   std::vector<Logged> rows;
   while (!trainer.done()) {
@@ -56,7 +56,8 @@ TEST_F(ResumeTest, is_the_run_that_was_never_stopped) {
     const auto path = [&](Index step) { return folder / std::to_string(step); };
     Config config = tiny_config();
     variant.change(config);
-    // 20 windows to train on: with 4 an update the epoch ends after step 5, with 6 it ends within step 4.
+    // The training part has 20 windows. With 4 windows per update the epoch ends after step 5, with 6 it ends within
+    // step 4.
     const DataSource source = tiny_source(config);
     ASSERT_EQ((source.train().size() - 1) / 8, 20u);
     std::vector<Logged> rows;
@@ -84,7 +85,7 @@ TEST_F(ResumeTest, is_the_run_that_was_never_stopped) {
   }
 }
 
-// What the test above would miss if it could not see lost moments or a lost count of updates.
+// Shows that the test above detects lost moments and a lost count of updates.
 TEST_F(ResumeTest, weights_alone_are_another_run) {
   const TemporaryFolder folder;
   const Config config = tiny_config();
@@ -104,7 +105,7 @@ TEST_F(ResumeTest, weights_alone_are_another_run) {
   EXPECT_NE(test::weights_of(resumed), test::weights_of(fresh));
 }
 
-// Adam's first resumed update has t = 6: m / (1 - 0.9^6), v / (1 - 0.999^6).
+// Adam's first update after resuming has t = 6: m / (1 - 0.9^6), v / (1 - 0.999^6).
 TEST_F(ResumeTest, goes_on_with_adams_count) {
   const TemporaryFolder folder;
   Config config = tiny_config();
@@ -180,7 +181,7 @@ TEST_F(ResumeTest, refuses_another_text_or_tokenizer) {
               Trainer::resume(folder / "0", DataSource::from_text(config, text));
             }).find("data.files: the text is not the one that this run was trained on"),
             std::string::npos);
-  text[0] = 'Z';  // one character more
+  text[0] = 'Z';  // one changed character
   EXPECT_EQ(message_of<ConfigError>([&] { Trainer::resume(folder / "0", DataSource::from_text(config, text)); }),
             folder / "0" + ": the tokenizer of the run (char, 16 tokens) is not the given one (char, 17 tokens)");
   Config bytes = config;

@@ -25,7 +25,7 @@ namespace {
 
 namespace files = std::filesystem;
 using Json = nlohmann::ordered_json;
-using TrainingRun = Run;  // within a test, Run is a member of GoogleTest's
+using TrainingRun = Run;  // in a test body, Run is a member of testing::Test
 using test::FailingFiles;
 using test::message_of;
 using test::TemporaryFolder;
@@ -49,7 +49,7 @@ std::vector<Json> rows_of(const std::string& folder) {
   return rows;
 }
 
-// The rows without times.
+// The rows of metrics.jsonl without times.
 std::string metrics_of(const std::string& folder) {
   std::string text;
   for (Json row : rows_of(folder)) {
@@ -109,7 +109,7 @@ TEST_F(RunTest, keeps_the_last_checkpoints_and_the_best) {
   config.checkpoint.every = 1, config.checkpoint.keep = 2, config.eval.every = 100;
   TrainingRun run(new_trainer(config), folder / "run");
   for (int i = 0; i < 3; ++i) run.advance();
-  // Not evaluated yet: there is no best.
+  // Without an evaluation there is no best checkpoint.
   EXPECT_EQ(checkpoints_in(run.folder()), (Names{"latest.h5", "step-00000002.h5", "step-00000003.h5"}));
   finish(run);
   EXPECT_EQ(checkpoints_in(run.folder()), (Names{"best.h5", "latest.h5", "step-00000011.h5", "step-00000012.h5"}));
@@ -152,7 +152,7 @@ TEST_F(RunTest, keeps_its_own_files_beside_foreign_ones_of_the_same_name) {
   EXPECT_EQ(checkpoint_steps(folder / "run"), (std::vector<Index>{5, 4, 2}));
 }
 
-// Killed after the file was written and before its links were: nothing else would renew them but a save.
+// Killed after the file was written and before its links were. Only the next save would renew them otherwise.
 TEST_F(RunTest, links_are_made_good_when_it_goes_on) {
   const TemporaryFolder folder;
   Config config = tiny_config();
@@ -171,7 +171,7 @@ TEST_F(RunTest, links_are_made_good_when_it_goes_on) {
   EXPECT_EQ(files::read_symlink(links + "best.h5"), checkpoint_name(best));
 }
 
-// Files of later steps were passed over: they must neither push out what is whole nor be replaced.
+// Files of later steps were passed over: they must not displace valid checkpoints, and they must not be replaced.
 TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   const TemporaryFolder folder;
   Config config = tiny_config();
@@ -193,7 +193,7 @@ TEST_F(RunTest, damaged_checkpoints_do_not_count_as_kept_and_are_set_aside) {
   EXPECT_EQ(files::file_size(four), 1000u);
   EXPECT_EQ(checkpoint_steps(folder / "run"), std::vector<Index>{3});
   run.advance();
-  run.save();  // step 4 again, and whole
+  run.save();  // step 4 again, valid
   EXPECT_EQ(checkpoint_steps(folder / "run"), std::vector<Index>{4});
   EXPECT_EQ(find_checkpoint(folder / "run").passed_over, Names{});
   EXPECT_EQ(files::file_size(four), 1000u);
@@ -211,7 +211,7 @@ TEST_F(RunTest, is_the_same_run_after_any_stop) {
       TrainingRun run(new_trainer(config), path);
       while (run.trainer().loop().step < stop) run.advance();
       run.save();
-      if (stop == 5) {  // what a killed process may leave: later rows, a torn one, a file half written
+      if (stop == 5) {  // a killed process may leave later rows, a torn row and a partly written file
         run.advance();
         std::ofstream(path + "/metrics.jsonl", std::ios::app) << "{\"step\": 7, \"spl";
         std::ofstream(path + "/checkpoints/step-00000006.h5.123-0.tmp") << "half";
@@ -241,7 +241,7 @@ TEST_F(RunTest, killed_before_its_first_checkpoint_starts_again) {
   const TemporaryFolder folder;
   {
     TrainingRun run(new_trainer(), folder / "run");
-    for (int i = 0; i < 3; ++i) run.advance();  // and killed
+    for (int i = 0; i < 3; ++i) run.advance();  // then killed
   }
   EXPECT_FALSE(newest_checkpoint(folder / "run").checkpoint);
   TrainingRun run(new_trainer(), folder / "run");
@@ -292,7 +292,7 @@ TEST_F(RunTest, stopped_before_its_first_step_can_be_resumed_and_has_no_best) {
   EXPECT_EQ(resumed_trainer(folder / "run").loop().step, 0);
 }
 
-// A run that goes on elsewhere can be stopped and resumed there at once.
+// A run that is continued in another folder can be stopped and resumed there at once.
 TEST_F(RunTest, in_another_folder_begins_with_a_checkpoint) {
   const TemporaryFolder folder;
   {
@@ -320,7 +320,7 @@ TEST_F(RunTest, clearing_leaves_what_is_not_the_runs) {
   clear_run_folder(posix_files(), folder / "nothing");
 }
 
-// Every file operation of a save fails once, in every way; what was saved before can still be resumed.
+// Every file operation of a save fails once, in every way. The last saved checkpoint can still be resumed.
 TEST_F(RunTest, a_save_that_fails_loses_nothing) {
   for (const int error : {EIO, ENOSPC}) {
     int calls = 1;
@@ -345,11 +345,11 @@ TEST_F(RunTest, a_save_that_fails_loses_nothing) {
       for (const std::string& name : checkpoints_in(folder / "run")) EXPECT_FALSE(name.ends_with(".tmp")) << failed;
       EXPECT_NO_THROW(Checkpoint::load(folder / "run/checkpoints/latest.h5")) << failed;
       EXPECT_NO_THROW(Checkpoint::load(folder / "run/checkpoints/best.h5")) << failed;
-      // Once the disk is well again, so is the run.
+      // When the disk works again, the run continues.
       armed = false;
       finish(run);
       EXPECT_EQ(find_checkpoint(folder / "run").checkpoint->loop().step, 12);
-      if (calls == 1) {  // how many operations there are, now that nothing fails
+      if (calls == 1) {  // counts the operations of a save without failures
         const TemporaryFolder other;
         FailingFiles counting;
         TrainingRun counted(new_trainer(config), other / "run", &counting);

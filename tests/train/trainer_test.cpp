@@ -62,7 +62,7 @@ TEST_F(TrainerTest, its_optimizer_is_the_one_of_the_config) {
 }
 
 TEST_F(TrainerTest, overfits_one_batch) {
-  // Four windows of 16, no two of which begin alike: 65 tokens, the rest is for validation.
+  // Four windows of 16 with different first characters: 65 tokens. The rest is for validation.
   const std::string text = "the quick brown fox jumps over the lazy dog and we sleep all day." + std::string(20, ' ');
   for (const bool gpt : {false, true}) {
     Config config = learning_config(200);
@@ -76,7 +76,7 @@ TEST_F(TrainerTest, overfits_one_batch) {
   }
 }
 
-// A target that were shifted twice would teach that C comes after A.
+// If the targets were shifted twice, the model would learn that C follows A.
 TEST_F(TrainerTest, learns_what_comes_next) {
   Config config = learning_config(60);
   std::string text;
@@ -113,7 +113,7 @@ TEST_F(TrainerTest, follows_the_schedule) {
   const auto rates = [](Index warmup, Index total) {
     Config config = tiny_config();
     config.optimizer.lr = 1.0, config.optimizer.min_lr = 0.1, config.optimizer.name = OptimizerKind::sgd;
-    config.optimizer.grad_clip = 1e-6;  // the rates alone matter
+    config.optimizer.grad_clip = 1e-6;  // only the rates matter here
     config.schedule.warmup_steps = warmup, config.train.steps = total;
     Trainer trainer(config, tiny_source(config));
     std::vector<double> all;
@@ -124,7 +124,7 @@ TEST_F(TrainerTest, follows_the_schedule) {
   const double expected[] = {0.5, 1.0, 1.0, 0.9657, 0.8682, 0.7222, 0.55, 0.3778, 0.2318, 0.1343};
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(two[i], expected[i], 5e-5) << "step " << i + 1;
   EXPECT_EQ(rates(0, 3)[0], 1.0);
-  EXPECT_EQ(rates(10, 10).back(), 1.0);  // the warm-up ends with the last step
+  EXPECT_EQ(rates(10, 10).back(), 1.0);  // the warm-up ends at the last step
   const auto longer = rates(12, 10);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(longer[i], (static_cast<double>(i) + 1) / 12, 1e-12);
 }
@@ -138,7 +138,7 @@ TEST_F(TrainerTest, evaluation_and_sampling_disturb_nothing) {
     const auto a = test::logged(quiet.step()), b = test::logged(busy.step());
     EXPECT_EQ(a, b);
     const double loss = busy.evaluate().validation.loss;
-    EXPECT_EQ(busy.evaluate().validation.loss, loss);  // no dropout, and always the same windows
+    EXPECT_EQ(busy.evaluate().validation.loss, loss);  // no dropout, and the same windows every time
     generate_text(busy.model(), source.tokenizer(), "the", {}, [](std::string_view) { return true; });
   }
   EXPECT_EQ(test::state_of(quiet), test::state_of(busy));
@@ -181,7 +181,7 @@ TEST_F(TrainerTest, stops_when_patience_runs_out) {
   trainer.step();
   trainer.evaluate();
   EXPECT_FALSE(trainer.done());
-  trainer.evaluate();  // no better than itself
+  trainer.evaluate();  // not better than itself
   EXPECT_FALSE(trainer.done());
   trainer.evaluate();
   EXPECT_TRUE(trainer.done());

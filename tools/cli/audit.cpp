@@ -109,7 +109,7 @@ Json json_of(const AuditReport& report, double seconds) {
   return {{"passed", report.passed()}, {"seconds", std::round(seconds * 10) / 10}, {"rows", rows}};
 }
 
-// What the command line asks for.
+// The arguments of `audit`.
 struct Request {
   std::string path;
   Config config;

@@ -129,7 +129,7 @@ Json measure(const Config& config, Index steps, int threads) {
 }
 
 void print_result(const Json& result, int threads) {
-  fmt::print("{} parameters, {}, {}: median step {:.2f} ms (least {:.2f}), {:.0f} tokens/s\n",
+  fmt::print("{} parameters, {}, {}: median step {:.2f} ms (minimum {:.2f}), {:.0f} tokens/s\n",
              result["parameters"].get<Index>(), counted(threads, "thread"), gemm::kernel_name(),
              result["median_step_ms"].get<double>(), result["min_step_ms"].get<double>(),
              result["tokens_per_s"].get<double>());

@@ -5,7 +5,7 @@
 
 namespace handgrad::cli {
 
-/// Which layout an escaped text keeps: none (one line), or line breaks and tabs.
+/// The layout that escaped text keeps: none (one line), or line breaks and tabs.
 enum class Layout { one_line, lines };
 
 /// Makes text safe for any terminal. Control characters (C0, DEL, C1), direction marks and bytes that are not valid

@@ -54,8 +54,9 @@ std::string read_prompt(const Values& values, const Tokenizer& tokenizer) {
   if (!values.given("prompt-file")) return announced_default_prompt(tokenizer, values.quiet());
   const std::string file = values.text("prompt-file");
   const std::string text = file == "-" ? standard_input() : files::read_file(file);
-  if (tokenizer.name() == "char")
+  if (tokenizer.name() == "char") {
     text::check_encoding(text, file == "-" ? "standard input" : file, file == "-" ? "" : file);
+  }
   return without_final_line_break(text);
 }
 

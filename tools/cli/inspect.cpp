@@ -87,7 +87,7 @@ int verify(const std::string& path) {
     const CausalLm<float> model = checkpoint.model<float>();
     const auto optimizer = make_optimizer(checkpoint.config(), model.store());
     checkpoint.restore(model.store(), *optimizer);
-    fmt::print("{}: sound: seal, config, tokenizer, {} parameters and the optimizer's state, all finite\n",
+    fmt::print("{}: sound: seal, config, tokenizer, {} parameters and the optimiser's state, all finite\n",
                checkpoint.path(), model.store().scalar_count());
     return found.passed_over.empty() ? done : check_failed;
   } catch (const CheckpointError& error) {
@@ -110,7 +110,7 @@ int run_inspect(const Arguments& arguments) {
   if (values.given("verify")) return verify(path);
   if (values.given("reseal")) {
     const bool sealed = reseal(posix_files(), files::link_target(path));
-    fmt::print("{}: {}\n", path, sealed ? "sealed" : "has a sound seal already; nothing done");
+    fmt::print("{}: {}\n", path, sealed ? "sealed" : "the seal is valid already; the file is unchanged");
     return done;
   }
   const Container container = load(path);

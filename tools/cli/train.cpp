@@ -150,7 +150,7 @@ int run_train(const Arguments& arguments) {
                 "checkpoint");
   options.value("init", "CHECKPOINT",
                 "Start from a checkpoint's weights, tokenizer and model keys, with a new optimiser (fine-tuning)");
-  options.flag("overwrite", "Replace the run that the folder holds");
+  options.flag("overwrite", "Replace the run in the folder");
   options.positional({"config"});
   const Values values = options.parse(arguments);
   if (values.help()) return done;

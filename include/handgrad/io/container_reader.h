@@ -14,8 +14,7 @@ namespace handgrad {
 class Container {
  public:
   /// Throws CheckpointError, one line with path and reason: missing, not HDF5, truncated, damaged (and in which
-  ///        dataset),
-  /// without a seal, of a newer format, malformed. Throws ResourceError if it does not fit in memory.
+  /// dataset), without a seal, of a newer format, malformed. Throws ResourceError if it does not fit in memory.
   static Container load(const std::string& path);
   /// The same from memory; messages contain `name` instead of a path.
   static Container from_bytes(std::vector<std::byte> bytes, std::string name);
