@@ -54,16 +54,18 @@ void add_loop(ContainerContents& contents, const LoopState& loop) {
 
 LoopState read_loop(const Container& container) {
   LoopState loop;
-  bool valid = true;
   for (const auto& [name, counter] : counters) {
     loop.*counter = container.attribute<std::int64_t>("/loop", name);
-    valid = valid && loop.*counter >= 0;
+    if (loop.*counter < 0) {
+      throw CheckpointError(
+          fmt::format("cannot load {}: /loop/{} must be at least 0, got {}", container.name(), name, loop.*counter));
+    }
   }
   loop.best_loss = container.attribute<double>("/loop", "best_loss");
   loop.evaluation_pending = container.attribute_or<std::int64_t>("/loop", "evaluation_pending", 0) != 0;
-  if (!valid || loop.updates > loop.step) {
-    throw CheckpointError(
-        fmt::format("cannot load {}: the counters of the loop contradict each other", container.name()));
+  if (loop.updates > loop.step) {
+    throw CheckpointError(fmt::format("cannot load {}: /loop/updates must be at most /loop/step, got {} and {}",
+                                      container.name(), loop.updates, loop.step));
   }
   return loop;
 }

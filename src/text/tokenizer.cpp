@@ -84,7 +84,7 @@ CharTokenizer CharTokenizer::from_text(std::string_view text) {
 }
 
 CharTokenizer::CharTokenizer(std::vector<std::uint32_t> code_points) : code_points_(std::move(code_points)) {
-  if (code_points_.empty()) throw DataError("char vocabulary: empty");
+  if (code_points_.empty()) throw DataError("char vocabulary: must have at least one code point, got none");
   for (std::size_t i = 0; i < code_points_.size(); ++i) {
     if (!files::is_code_point(code_points_[i])) {
       throw DataError(

@@ -99,9 +99,9 @@ std::string advice(const Unknowns& unknowns, const std::set<std::uint32_t>& know
   const std::vector<std::uint32_t> code_points = tokenizer.code_points();
   const std::set<std::uint32_t> known(code_points.begin(), code_points.end());
   throw DataError(fmt::format(
-      "{}: {} not among the {} of the vocabulary: {}{}", source,
+      "{}: {} not in the vocabulary of {}: {}{}", source,
       unknowns.size() == 1 ? std::string("a character is") : fmt::format("{} characters are", unknowns.size()),
-      tokenizer.vocab_size(), list(unknowns), advice(unknowns, known)));
+      text::counted(tokenizer.vocab_size(), "character"), list(unknowns), advice(unknowns, known)));
 }
 
 }  // namespace

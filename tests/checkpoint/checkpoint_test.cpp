@@ -155,7 +155,9 @@ TEST_F(CheckpointTest, a_config_that_cannot_be_is_refused) {
   EXPECT_EQ(refusal([](CheckpointEditor& e) { e.edit_config("format = 2", "format = 3"); }),
             "/config:1: format: written by a newer handgrad: format 3, this one reads up to 2");
   EXPECT_EQ(refusal([](CheckpointEditor& e) { e.set_attribute("/loop", "updates", std::int64_t{6}); }),
-            "the counters of the loop contradict each other");
+            "/loop/updates must be at most /loop/step, got 6 and 5");
+  EXPECT_EQ(refusal([](CheckpointEditor& e) { e.set_attribute("/loop", "best_step", std::int64_t{-1}); }),
+            "/loop/best_step must be at least 0, got -1");
 }
 
 TEST_F(CheckpointTest, another_container_is_no_checkpoint) {

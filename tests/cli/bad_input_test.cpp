@@ -190,9 +190,10 @@ TEST(BadInput, generating) {
     return Case{arguments, code, message};
   };
   for (const Case& c : {
-           generate({"--prompt", "the Zoo"}, 4,
-                    "prompt: a character is not among the 16 of the vocabulary: 'Z' (U+005A) once (line 1, character "
-                    "5); remove them, or train a model with tokenizer.kind=byte, which has no unknown characters"),
+           generate(
+               {"--prompt", "the Zoo"}, 4,
+               "prompt: a character is not in the vocabulary of 16 characters: 'Z' (U+005A) once (line 1, character "
+               "5); remove them, or train a model with tokenizer.kind=byte, which has no unknown characters"),
            generate({"--prompt", "\xff"}, 4,
                     "prompt: invalid UTF-8 at byte offset 0: byte 0xFF cannot begin a character"),
            generate({"--prompt", ""}, 4, "prompt: must have at least one token, got none"),

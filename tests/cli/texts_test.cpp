@@ -103,14 +103,15 @@ TEST_F(Texts, that_cannot_be_found_say_what_may_be_meant) {
 TEST_F(Texts, with_unknown_characters_are_refused_once) {
   line.write("b.txt", "the hen\nsaw \xC3\xA9\xE2\x80\x94\xC3\xA9");
   const std::string message =
-      "2 characters are not among the 16 of the vocabulary: '\xC3\xA9' (U+00E9) 2 times (first "
+      "2 characters are not in the vocabulary of 16 characters: '\xC3\xA9' (U+00E9) 2 times (first "
       "in b.txt, line 2, character 5); '\xE2\x80\x94' (U+2014) once (b.txt, line 2, character "
       "6); remove them, or train a model with tokenizer.kind=byte";
   refuses(line.run({"eval", "run", "--data", "text.txt", "--data", "b.txt"}), "--data: " + message);
-  refuses(line.run({"generate", "run", "--prompt-file", "b.txt"}), "prompt: 2 characters are not among the 16");
+  refuses(line.run({"generate", "run", "--prompt-file", "b.txt"}),
+          "prompt: 2 characters are not in the vocabulary of 16 characters: ");
   const Outcome tuned = line.run(
       {"train", "tiny.toml", "--out", "other", "--init", "run", "--set", "data.files=[\"text.txt\", \"b.txt\"]"});
-  refuses(tuned, "data.files: 2 characters are not among the 16");
+  refuses(tuned, "data.files: 2 characters are not in the vocabulary of 16 characters: ");
   refuses(tuned, line / "b.txt" + ", line 2, character 5");
 }
 

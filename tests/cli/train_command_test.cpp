@@ -167,7 +167,7 @@ TEST(TrainCommand, fine_tunes) {
   outcome = line.run({"train", "fine.toml", "--init", "runs/tiny", "--out", "c"});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_EQ(outcome.first_error(),
-            "error: data.files: a character is not among the 16 of the vocabulary: 'F' (U+0046) once (" +
+            "error: data.files: a character is not in the vocabulary of 16 characters: 'F' (U+0046) once (" +
                 line / "other.txt" +
                 ", line 1, character 5); remove them, or train a model with tokenizer.kind=byte, which has no "
                 "unknown characters");

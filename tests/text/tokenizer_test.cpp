@@ -133,7 +133,8 @@ TEST(CharTokenizer, refuses_invalid_utf8) {
 
 TEST(CharTokenizer, refuses_a_foreign_vocabulary_that_is_none) {
   using V = std::vector<std::uint32_t>;
-  EXPECT_EQ(test::message_of<DataError>([] { CharTokenizer(V{}); }), "char vocabulary: empty");
+  EXPECT_EQ(test::message_of<DataError>([] { CharTokenizer(V{}); }),
+            "char vocabulary: must have at least one code point, got none");
   EXPECT_EQ(test::message_of<DataError>([] {
               CharTokenizer(V{'a', 'a'});
             }),

@@ -37,7 +37,7 @@ class DataSource {
   Index token_count() const { return static_cast<Index>(train_.size() + validation_.size()); }
   /// Bytes of the text that the tokens came from.
   Index text_bytes() const { return text_bytes_; }
-  /// A hash of both parts: a run goes on only with the text that it began with.
+  /// A hash of both parts. A run can be resumed only if it is unchanged.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
  private:
