@@ -22,7 +22,7 @@ TEST(Accuracy, is_measured_in_units_of_the_last_place) {
 
 TEST(Accuracy, knows_what_overflows_and_what_is_flushed) {
   ErrorMeter<float> meter;
-  meter.in_ulps(std::numeric_limits<float>::infinity(), 1e39L);  // no limit is stated for an overflow
+  meter.in_ulps(std::numeric_limits<float>::infinity(), 1e39L);  // nothing is claimed
   EXPECT_EQ(meter.count(), 0);
   meter.in_ulps(0.0f, 1e-39L);  // below FLT_MIN
   EXPECT_EQ(meter.worst(), 0.0);

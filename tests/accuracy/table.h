@@ -6,12 +6,11 @@
 
 namespace handgrad::test {
 
-/// The table of docs/proof.md in Markdown.
+/// The rows of the table in docs/proof.md.
 std::string to_markdown(const std::vector<Accuracy>& table);
 
-/// Measures the largest errors and compares them with docs/proof.md: every row must be there, and no error may exceed
-/// the stated one by more than a quarter (exp and products differ a little between machines). Returns the measured
-/// errors.
+/// Measures the worst errors and compares them with docs/proof.md: each row must exist, and may exceed its documented
+/// error by at most a quarter (exp and products differ a little between machines). Returns the measured rows.
 std::vector<Accuracy> expect_documented(Index inputs);
 
 }  // namespace handgrad::test

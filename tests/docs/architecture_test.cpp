@@ -36,8 +36,9 @@ bool exists(const std::string& path) {
   return fs::exists(root / path) || fs::exists(root / "include/handgrad" / path) || fs::exists(root / "docs" / path);
 }
 
-// Problems of a page: paths that do not exist, and names of code that occur in no source. A path is what has a slash and
-// no blank; a name is an identifier with an underscore, a capital inside, or "::". NAME stands for a name to choose.
+// Problems of a page: paths that do not exist, and names of code that occur in no source. A path is what has a slash
+// and no blank; a name is an identifier with an underscore, a capital inside, or "::". NAME stands for a name to
+// choose.
 std::set<std::string> wrong_names(const std::string& page, const std::set<std::string>& known) {
   std::set<std::string> wrong;
   const std::string text = std::regex_replace(page, std::regex("NAME_?\\w*|\\w+_NAME"), " ");

@@ -5,8 +5,8 @@
 
 namespace handgrad::test {
 
-/// The textbook form of attention, for operands in the layout of the tiled form, (B, T, H, D). A broadcast axis repeats
-/// the key heads: (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). Masks are as for the tiled form.
+/// The explicit form for operands in the layout of the tiled one, (B, T, H, D): key heads are repeated by a
+/// broadcast axis, (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). A mask is as for the tiled form.
 template <class S>
 Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options) {
   const Index key_heads = k.extent(2), group = q.extent(2) / key_heads;

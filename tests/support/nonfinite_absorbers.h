@@ -4,7 +4,7 @@
 
 namespace handgrad::test {
 
-/// The reason why a case of gradient_test.cpp may absorb this value in one of its operands; "" if it must not. This is
+/// The reason why a case of gradient_test.cpp may absorb this value in one of its operands; "" if it may not. This is
 /// the complete list; docs/proof.md repeats it.
 inline std::string why_absorbed(const std::string& name, double value) {
   const auto starts = [&](const char* prefix) { return name.starts_with(prefix); };
