@@ -60,11 +60,16 @@ class Tree {
     const auto found = tests_.find(suite);
     return found != tests_.end() && (name == "*" || found->second.contains(name));
   }
-  // Do the parts of a::b occur in one file?
-  bool has_member(const std::vector<std::string>& parts) const {
-    return std::any_of(words_of_file_.begin(), words_of_file_.end(), [&](const auto& words) {
-      return std::all_of(parts.begin(), parts.end(), [&](const auto& part) { return words.contains(part); });
-    });
+  // Is a::b written in the code, or does a file that declares a have the word b?
+  bool has_member(const std::string& a, const std::string& b) const {
+    const std::regex declaration("\\b(class|struct|namespace)\\s+(\\w+::)*" + a + "\\b");
+    for (std::size_t i = 0; i < codes_.size(); ++i) {
+      if (codes_[i].find(a + "::" + b) != std::string::npos) return true;
+      if (words_of_file_[i].contains(a) && words_of_file_[i].contains(b) && std::regex_search(codes_[i], declaration)) {
+        return true;
+      }
+    }
+    return false;
   }
   bool has_text(const std::string& text) const {
     return std::any_of(codes_.begin(), codes_.end(), [&](const auto& code) { return code.find(text) != code.npos; });
@@ -123,7 +128,11 @@ bool dotted_name_exists(const std::string& name) {
 bool identifier_exists(const std::string& name) {
   if (name.find("NAME") != name.npos) return true;
   const auto parts = matches(name.substr(0, name.find('(')), std::regex(R"(\w+)"));
-  return parts.size() == 1 ? tree().has_word(parts[0]) : tree().has_member(parts);
+  if (parts.size() == 1) return tree().has_word(parts[0]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (!tree().has_member(parts[i - 1], parts[i])) return false;
+  }
+  return true;
 }
 
 // One inline code span. Of a command, only the paths are checked; what is no name is not checked.
@@ -198,7 +207,7 @@ TEST(Pages, the_search_for_wrong_names_finds_them) {
                         "```text\ntrain/update.h  CausalLm -> rope_forward(x)\n```\n"),
             Names{});
   for (const std::string name :
-       {"src/ops/none.cpp", "none.cpp", "nofunction()", "Tape::nomember", "Tape::fsync", "House.no_such_test",
+       {"src/ops/none.cpp", "none.cpp", "nofunction()", "Tape::nomember", "Run::store", "House.no_such_test",
         "NoSuchSuite.*", "model.no_such_key", "no_such_name.h5", "none/NAME.cpp", "cat src/ops/none.cpp"}) {
     EXPECT_TRUE(wrong_inline_code("a `" + name + "` b").contains(name)) << name;
   }
