@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// The order of the house: which folder may include which, and what must not be written where.
+// The rules of the source tree: include edges between folders, and constructs that are limited to certain files.
 
 namespace handgrad {
 namespace {
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 const fs::path root = HANDGRAD_SOURCE_DIR;
 
-// The folders whose headers each folder includes: no more, and no fewer.
+// The folders whose headers each folder includes: exactly these.
 const std::map<std::string, std::set<std::string>> edges = {
     {"core", {}},
     {"files", {"core"}},
@@ -45,7 +45,7 @@ std::set<std::string> reachable(const std::string& folder) {
 
 struct Source {
   std::string path;    // from the root, with slashes
-  std::string folder;  // "ops"; empty for a file that is in none
+  std::string folder;  // "ops"; empty for a file at the top
   std::string text;
 };
 
@@ -77,7 +77,7 @@ std::vector<Source> library() {
   return found;
 }
 
-// What a file includes between quotes or angles.
+// The includes of a file.
 std::vector<std::string> includes(const std::string& text) {
   static const std::regex line(R"re((?:^|\n)[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">])re");
   std::vector<std::string> names;
@@ -148,7 +148,7 @@ TEST(House, one_matrix_library_has_one_door) {
   }
 }
 
-// They conjugate, or are not analytic: a complex step through them is wrong.
+// Functions that conjugate or are not analytic give wrong complex steps.
 TEST(House, operations_use_no_function_that_conjugates) {
   const std::regex forbidden(R"re(\b(adjoint|dot|norm|squaredNorm|abs|fabs|pow|conj)\s*(<[^>\n]*>)?\s*\()re");
   for (const Source& source : sources({"src/ops"})) {
@@ -192,7 +192,7 @@ TEST(House, files_are_short_enough_to_read) {
 }
 
 TEST(House, an_operation_is_a_header_and_a_source) {
-  // What operations take beside tensors, and the list of all operations.
+  // Headers of arguments of operations, and the list of all operations.
   const std::set<std::string> options{"attention_options", "dropout_mask",  "loss_options", "mask", "ops",
                                       "positions",         "row_statistics"};
   const std::string list = read(root / "include/handgrad/ops/ops.h");

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws the losses of runs, training and validation, as an SVG picture: plot_metrics.py RUN... OUT.svg
 
-RUN is a run folder or its metrics.jsonl. Several runs are drawn together. Losses that are no finite number (of updates
-that were skipped) and lines that are no rows of metrics are left out. OUT must end in .svg and is never one of the inputs.
+RUN is a run folder or its metrics.jsonl. Several runs are drawn together. Losses that are not finite (of skipped
+updates) and lines that are not rows of metrics are omitted. OUT must end in .svg and is never one of the inputs.
 """
 import json
 import math

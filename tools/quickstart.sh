@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds handgrad, trains configs/quickstart.toml on the stories in data/, and lets the model write.
-# Run again, it goes on where it was: what is built or trained already is not done again.
+# It can be run again: finished builds and training are not repeated.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -3,7 +3,7 @@
 namespace handgrad::test {
 namespace {
 
-// A million inputs a function are a long test: this is the same with fewer.
+// The same as the long test, with fewer inputs.
 TEST(Accuracy, is_what_the_table_says) { expect_documented(20000); }
 
 TEST(Accuracy, is_measured_in_units_of_the_last_place) {
@@ -22,7 +22,7 @@ TEST(Accuracy, is_measured_in_units_of_the_last_place) {
 
 TEST(Accuracy, knows_what_overflows_and_what_is_flushed) {
   ErrorMeter<float> meter;
-  meter.in_ulps(std::numeric_limits<float>::infinity(), 1e39L);  // nothing is promised
+  meter.in_ulps(std::numeric_limits<float>::infinity(), 1e39L);  // nothing is claimed
   EXPECT_EQ(meter.count(), 0);
   meter.in_ulps(0.0f, 1e-39L);  // below FLT_MIN
   EXPECT_EQ(meter.worst(), 0.0);

@@ -9,13 +9,13 @@
 #include "handgrad/core/random.h"
 #include "handgrad/core/tensor.h"
 
-// How far the float and the double code are from long double (a mantissa of 64 bits), for inputs of extreme scale.
+// Errors of the float and the double code against long double (64-bit mantissa), for inputs of extreme scale.
 
 namespace handgrad::test {
 
 using Wide = long double;
 
-/// Errors of many results, each in a unit of its own.
+/// The largest and the mean error of many results. Each error has its own unit.
 template <class S>
 class ErrorMeter {
  public:
@@ -24,7 +24,7 @@ class ErrorMeter {
   void in_ulps(S found, Wide exact, Wide flush = 1) {
     const int exponent = exact == 0             ? std::numeric_limits<S>::min_exponent
                          : std::isfinite(exact) ? std::ilogb(exact) + 1
-                                                : std::numeric_limits<S>::max_exponent;  // nothing is promised there
+                                                : std::numeric_limits<S>::max_exponent;  // nothing is claimed there
     add(found, exact, std::abs(exact), std::ldexp(1.0L, exponent - std::numeric_limits<S>::digits), flush);
   }
   /// In eps times `terms`, the size of what was added or passed on: the sum of absolute terms.
@@ -38,7 +38,7 @@ class ErrorMeter {
  private:
   void add(S found, Wide exact, Wide size, Wide unit, Wide flush) {
     constexpr Wide largest = std::numeric_limits<S>::max(), smallest = std::numeric_limits<S>::min();
-    if (size > largest * 0.999L) return;  // a term overflows: nothing is promised
+    if (size > largest * 0.999L) return;  // a term overflows: nothing is claimed
     ++count_;
     if (!std::isfinite(found)) {
       worst_ = sum_ = std::numeric_limits<double>::infinity();
@@ -54,7 +54,7 @@ class ErrorMeter {
   Index count_ = 0;
 };
 
-/// Numbers on which sums and functions go wrong: every scale, both signs, a few far above their row.
+/// Numbers for which sums and functions are inaccurate: every scale, both signs, a few far larger than their row.
 class HardInputs {
  public:
   explicit HardInputs(std::uint32_t substream) : random_(20, Stream::audit, substream) {}
@@ -102,7 +102,7 @@ struct Accuracy {
 
 /// Elementwise functions and their slopes.
 std::vector<Accuracy> accuracy_of_functions(Index inputs);
-/// Operations that sum along rows, and the optimiser's update.
+/// Operations that sum along rows, and the update of the optimiser.
 std::vector<Accuracy> accuracy_of_sums(Index inputs);
 
 }  // namespace handgrad::test

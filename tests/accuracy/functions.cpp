@@ -14,7 +14,7 @@ Wide cdf(Wide x) { return std::erfc(-x / std::numbers::sqrt2_v<Wide>) / 2; }
 Wide tanh_argument(Wide x) { return 2 * std::sqrt(2 / std::numbers::pi_v<Wide>) * (x + 0.044715L * x * x * x); }
 Wide tanh_slope(Wide x) { return 2 * std::sqrt(2 / std::numbers::pi_v<Wide>) * (1 + 3 * 0.044715L * x * x); }
 
-// Half of the inputs have any scale, half lie where the function bends.
+// Half of the inputs have any scale, half are in the range where the function is curved.
 double wide_or_near(HardInputs& h, double reach) {
   return h.uniform(0, 1) < 0.5 ? h.of_any_scale(-126, 127) : h.uniform(-reach, reach);
 }
@@ -22,10 +22,10 @@ double wide_or_near(HardInputs& h, double reach) {
 template <class S>
 using Run = std::function<void(Rows<const S>, Rows<S>)>;
 
-// What one function is measured with; `run` is asked for by scalar.
+// One function: its reference and its code in float and double.
 struct Function {
   const char* name;
-  double reach;                     // where it bends: |x| up to this
+  double reach;                     // it is curved for |x| up to this
   std::function<Wide(Wide)> exact;  // the value
   std::function<Wide(Wide)> terms;  // sum of absolute terms; empty: errors are counted in ulps
   Run<float> run_float;
@@ -41,8 +41,7 @@ ErrorMeter<S> measure(const Function& f, const Run<S>& run, std::uint32_t stream
   ErrorMeter<S> meter;
   for (Index i = 0; i < inputs; ++i) {
     const Wide exact = f.exact(x[i]);
-    // A tail that was flushed has been multiplied by up to x^3. Beyond 1000 it is 0 in every format, so nothing is
-    // flushed.
+    // A flushed tail may have been multiplied by up to x^3. Beyond 1000 it is 0 in every format, so nothing is flushed.
     const Wide size = std::min(1000.0L, std::abs(static_cast<Wide>(x[i])));
     if (f.terms) {
       meter.in_terms(y[i], exact, f.terms(x[i]), size * size * size);

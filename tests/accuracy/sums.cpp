@@ -8,7 +8,7 @@
 namespace handgrad::test {
 namespace {
 
-// Odd, so that every tile and every vector has a ragged end.
+// Odd, so that the last tile and the last vector are incomplete.
 constexpr Index width = 193;
 
 using WideRow = std::vector<Wide>;
@@ -130,7 +130,7 @@ ErrorMeter<S> losses(Index rows, HardInputs& hard) {
   return meter;
 }
 
-// Forward and the gradient of x, for the statistics that the forward pass has saved.
+// The forward pass, and the gradient of x from its saved statistics.
 template <class S>
 void layer_norms(Index rows, HardInputs& hard, ErrorMeter<S>& forward, ErrorMeter<S>& backward) {
   const double eps = 1e-5;
@@ -208,7 +208,7 @@ ErrorMeter<S> turns(Index rows, HardInputs& hard) {
       const Wide phi = static_cast<Wide>(positions[static_cast<std::size_t>(r)]) *
                        std::pow(10000.0L, -static_cast<Wide>(i % head) / static_cast<Wide>(head));
       const Wide c = std::cos(phi), s = std::sin(phi);
-      // What a rounding of the angle does to a turned pair does not shrink with its cosine.
+      // The effect of a rounding error of the angle does not decrease with the cosine.
       const Wide size = std::abs(a) + std::abs(b);
       meter.in_terms(y[r * heads * head + i], a * c - b * s, size);
       meter.in_terms(y[r * heads * head + i + 1], a * s + b * c, size);

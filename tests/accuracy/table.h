@@ -6,11 +6,11 @@
 
 namespace handgrad::test {
 
-/// The rows of docs/proof.md's table.
+/// The rows of the table in docs/proof.md.
 std::string to_markdown(const std::vector<Accuracy>& table);
 
-/// Measures and holds the worst errors against docs/proof.md: every row is there, and none is worse than it says by
-/// more than a quarter (another machine's exp and product differ a little). Returns what was measured.
+/// Measures the worst errors and compares them with docs/proof.md: each row must exist, and may exceed its documented
+/// error by at most a quarter (exp and products differ a little between machines). Returns the measured rows.
 std::vector<Accuracy> expect_documented(Index inputs);
 
 }  // namespace handgrad::test

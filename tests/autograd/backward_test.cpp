@@ -3,7 +3,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-// What a walk backward gives, and what it refuses.
+// Results and refusals of backward().
 
 namespace handgrad::test {
 namespace {
@@ -148,7 +148,7 @@ TEST(Backward, a_second_use_is_summed_apart_until_the_gradients_are_finished) {
     tape.backward(add(add(sum(tape.parameter(store, w)), sum(late)), sum(tape.parameter_second_use(store, other))));
     EXPECT_EQ(own[0], step * 1.0);
     EXPECT_EQ(store.second_gradient(w)[0], step * 5.0);
-    EXPECT_EQ(store.gradients()[store.parameter(other).offset], step * 1.0);  // has no second gradient
+    EXPECT_EQ(store.gradients()[store.parameter(other).offset], step * 1.0);  // no second gradient
   }
   store.finish_gradients();
   EXPECT_EQ(own[1], 12.0);
@@ -205,7 +205,7 @@ TEST(Backward, seeds_and_what_they_must_fit) {
   EXPECT_NE(message_of<ShapeError>([&] { tape.backward(y); }).find("(2, 2)"), std::string::npos);
   EXPECT_THROW(tape.backward(y, Tensor<double>(Shape{4})), ShapeError);
   EXPECT_THROW(tape.backward(y.transpose(0, 1), Tensor<double>(Shape{2, 2})), ShapeError);
-  tape.backward(y, Tensor<double>({2, 2}, {1, 0, 0, -1}));  // what was refused has not used the graph up
+  tape.backward(y, Tensor<double>({2, 2}, {1, 0, 0, -1}));  // a refused call does not use up the graph
   EXPECT_EQ(gradient(x), (D{2, 0, 0, -8}));
 }
 

@@ -7,7 +7,7 @@
 #include "handgrad/ops/ops.h"
 #include "support/values.h"
 
-// What a tape holds, for how long, and what it allocates.
+// The values that a tape holds, their lifetimes, and its allocations.
 
 namespace handgrad::test {
 namespace {
@@ -18,7 +18,7 @@ Tensor<float> ones(const Shape& shape) {
   return x;
 }
 
-// A little of everything that a model does; both forms of attention.
+// The operations of a small model, with both forms of attention.
 float small_step(Tape<float>& tape, const ParameterStore<float>& store) {
   static const std::vector<TokenId> tokens{0, 3, 1, 2, 4, 4}, targets{3, 1, 2, 4, 4, -100};
   const auto table = tape.parameter(store, 0);
@@ -66,7 +66,7 @@ TEST(Memory, live_nodes_return_to_their_start) {
   const ThreadScope one(1);
   const ParameterStore<float> store = small_store();
   Tape<float> tape;
-  float total = 0.0f;  // adding the numbers up holds no graph
+  float total = 0.0f;  // a sum of floats holds no graph
   for (int step = 0; step < 50; ++step) {
     EXPECT_EQ(tape.live_nodes(), 0);
     total += small_step(tape, store);
@@ -75,7 +75,7 @@ TEST(Memory, live_nodes_return_to_their_start) {
   EXPECT_GT(total, 0.0f);
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // it holds freed memory back
+#if !defined(__SANITIZE_ADDRESS__)  // it keeps freed memory
 TEST(Memory, two_thousand_steps_grow_nothing) {
   const auto resident_bytes = [] {
     std::ifstream file("/proc/self/statm");
@@ -125,7 +125,7 @@ TEST(Memory, and_so_is_the_first_value) {
     return sum(mul(x, x));
   };
   const auto y = square();
-  EXPECT_EQ(tape.live_nodes(), 2);  // x, saved for its square's backward, and the sum
+  EXPECT_EQ(tape.live_nodes(), 2);  // x, which square saves, and the sum
   tape.backward(y);
   EXPECT_EQ(tape.live_nodes(), 1);
 }
@@ -167,7 +167,7 @@ TEST(Memory, a_long_chain_may_be_dropped) {
     for (int i = 0; i < 100000; ++i) y = add(y, y);
   }
   EXPECT_EQ(tape.live_nodes(), 0);
-  EXPECT_LT(tape.pool_bytes(), 1000);  // add saves nothing: two blocks took turns
+  EXPECT_LT(tape.pool_bytes(), 1000);  // add saves nothing: two blocks are used alternately
   {
     auto y = tape.variable(ones({4}));
     for (int i = 0; i < 100000; ++i) y = mul(y, y);

@@ -20,7 +20,7 @@ TEST(Pool, hands_out_what_was_given_back) {
   EXPECT_EQ(pool.bytes(), 8000);
 }
 
-// From the front of many equally large ones, each would cost a move of all others.
+// Taken from the front, each of many equal blocks would move all others.
 TEST(Pool, of_equally_large_blocks_the_last_given_back_comes_first) {
   Pool<float> pool;
   const auto a = pool.acquire(100), b = pool.acquire(100), large = pool.acquire(10000);

@@ -2,7 +2,7 @@
 #include "support/message.h"
 #include "support/values.h"
 
-// Handles: views of a value, and what a handle outlives.
+// Handles: views of a value, and their lifetimes.
 
 namespace handgrad::test {
 namespace {

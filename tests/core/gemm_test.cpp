@@ -65,7 +65,7 @@ TYPED_TEST(Gemm, all_four_turns_assigned_and_added) {
         Tensor<S> c = start.copy();
         multiply<S>(operand(a, ta), operand(b, tb), S(0.5), Store::add, c.rows());
         expect_product<S>(operand(a, ta), operand(b, tb), S(0.5), start, c.rows());
-        c.fill(std::numeric_limits<S>::quiet_NaN());  // assign reads nothing of what was there
+        c.fill(std::numeric_limits<S>::quiet_NaN());  // assign does not read the previous values
         multiply<S>(operand(a, ta), operand(b, tb), S(2), Store::assign, c.rows());
         expect_product<S>(operand(a, ta), operand(b, tb), S(2), Tensor<S>(Shape{m, n}), c.rows());
       }
@@ -128,7 +128,7 @@ TYPED_TEST(Gemm, the_same_bits_for_any_number_of_threads) {
 
 TYPED_TEST(Gemm, row_tiles_do_not_cross_blocks) {
   using S = TypeParam;
-  // What a block gives depends on its own rows alone: the bits of a batch are those of its parts.
+  // The result of a block depends on its rows only, so the bits of a batch are those of its parts.
   const Index block = 100, n = 150, k = 70;
   const Tensor<S> a = random_tensor<S>({3 * block, k}, 1), b = random_tensor<S>({k, n}, 2);
   const ProductTiles tiles{.rows = 64, .cols = 96, .block = block};

@@ -40,7 +40,7 @@ TEST(Exp, of_a_float_is_within_two_units_in_the_last_place) {
   RecordProperty("worst_ulp", std::to_string(worst));
 }
 
-TEST(Exp, of_a_float_is_monotone) {  // it is over all floats; here, pairs of neighbours and what lies between them
+TEST(Exp, of_a_float_is_monotone) {  // pairs of neighbouring floats over the whole range
   float before = 0;
   for (std::int64_t i = ordinal(-87.33654f); i <= ordinal(88.7228f); i += 499) {
     const float y = exp_of(from_ordinal(i)), next = exp_of(from_ordinal(i + 1));

@@ -56,7 +56,7 @@ TEST(Parallel, an_exception_of_a_tile_reaches_the_caller) {
                                 }),
                  std::out_of_range);
     std::atomic<int> done = 0;
-    parallel_tiles(50, [&](Index) { ++done; });  // and nothing is left of it
+    parallel_tiles(50, [&](Index) { ++done; });  // no state remains
     EXPECT_EQ(done, 50);
   }
 }

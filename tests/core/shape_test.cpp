@@ -8,7 +8,7 @@
 #include "support/message.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool address_sanitizer = true;  // ends the program when memory cannot be had
+constexpr bool address_sanitizer = true;  // ends the program if memory could not be allocated
 #else
 constexpr bool address_sanitizer = false;
 #endif

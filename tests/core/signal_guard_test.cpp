@@ -57,7 +57,7 @@ TEST(SignalGuard, no_handler_runs_inside_a_product_and_bits_stay) {
         if (std::memcmp(c.data(), expected.data(), sizeof(float) * 96 * 96) != 0) ++different;
       });
       Tensor<float> c({96, 96});
-      product.multiply_into(c);  // in no region
+      product.multiply_into(c);  // outside a region
     }
     EXPECT_GT(storm.delivered(), 100) << threads << " threads";
     EXPECT_EQ(storm.delivered_inside_products(), 0) << threads << " threads";
@@ -167,7 +167,7 @@ int exit_code_of_child(void (*body)()) {
 
 TEST(SignalGuard, a_forked_child_of_a_process_with_a_team_works_alone) {
   const ThreadScope scope(3);
-  parallel_tiles(50, [](Index) {});  // makes the team
+  parallel_tiles(50, [](Index) {});  // starts the threads
   EXPECT_EQ(exit_code_of_child([] {
               const pid_t self = ::gettid();
               std::atomic<int> own = 0;
@@ -177,7 +177,7 @@ TEST(SignalGuard, a_forked_child_of_a_process_with_a_team_works_alone) {
             0);
 }
 
-// What a host program does when another of its threads is in the middle of training.
+// A host program that exits while another of its threads is training.
 void exit_while_another_thread_multiplies() {
   const ThreadScope scope(2);
   static std::atomic<int> rounds = 0;

@@ -39,7 +39,7 @@ struct HeadShapes {
   Shape q, k, v;
 };
 
-// Rows are times; the heads of a time stand side by side.
+// Rows are times; the heads of one time are adjacent.
 HeadShapes head_shapes(Example& e) {
   const auto heads = static_cast<Index>(e.number("heads", 1.0)),
              kv_heads = static_cast<Index>(e.number("kv_heads", 1.0));
@@ -70,7 +70,7 @@ void tiled_attention(Example& e) {
   e.expect("delta", delta);
 }
 
-// One query of width 1 and value 1, so that keys are scores: what stands in m, l and y after each tile of keys.
+// One query of width 1 and value 1, so that keys are scores: m, l and y after each tile of keys.
 void running_maximum(Example& e) {
   const Index tiles = e.rows("s"), width = e.cols("s");
   const Tensor<double> s = e.tensor("s"), v = e.tensor("v");
@@ -125,7 +125,7 @@ void rope_difference(Example& e) {
   e.expect("score", scores);
 }
 
-// RoPE, then causal attention, on heads of one sequence: what positions and mask do together.
+// RoPE, then causal attention, on heads of one sequence: the effect of positions and mask together.
 void rope_causal(Example& e) {
   const auto q_positions = e.integers<Index>("q_positions"), k_positions = e.integers<Index>("k_positions");
   RopeTable<double> table(e.cols("q"), e.number("theta", 10000.0), RopePairing::adjacent);
@@ -149,7 +149,7 @@ void rope_causal(Example& e) {
                                 tape.constant(one))));
 }
 
-// Heads are parts of the packed projection: no copy; their gradients land where they were cut.
+// Heads are parts of the packed projection: without a copy; their gradients are added to its gradient.
 void packing(Example& e) {
   const auto heads = static_cast<Index>(e.number("heads", 1.0)),
              kv_heads = static_cast<Index>(e.number("kv_heads", 1.0));

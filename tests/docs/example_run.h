@@ -3,14 +3,14 @@
 #include "docs/examples.h"
 #include "handgrad/ops/ops.h"
 
-// How a worked example of docs/gradients is run, in double.
+// Runs a worked example of docs/gradients, in double.
 
 namespace handgrad::test {
 
 using Value = Var<double>;
 struct Named {
   std::string name;
-  Shape shape{};  // rank 0: as it is written
+  Shape shape{};  // rank 0: the shape as written
 };
 
 // Runs f on the named operands; compares y and the operands' gradients, for an upstream gradient dy (1 if there is

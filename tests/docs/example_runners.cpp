@@ -3,12 +3,12 @@
 #include "docs/example_run.h"
 #include "handgrad/optim/optimizer.h"
 
-// What runs the examples of docs/gradients: the operations themselves, forward and backward, in double.
+// The operations that run the examples of docs/gradients, forward and backward, in double.
 
 namespace handgrad::test {
 namespace {
 
-// exp and softmax as they are written in a textbook, in float, beside the operation.
+// exp and softmax without subtracting the maximum, in float, beside the operation.
 void softmax_overflow(Example& e) {
   const Tensor<double> x = e.tensor("x");
   std::vector<double> exponentials, naive;
@@ -43,14 +43,14 @@ void run_cross_entropy(Example& e) {
 void run_linear_cross_entropy(Example& e) {
   const auto targets = e.integers<TokenId>("targets");
   LossOptions options = loss_options(e);
-  for (const Index budget : {options.logits_budget_bytes, Index{0}}) {  // logits kept, and computed again
+  for (const Index budget : {options.logits_budget_bytes, Index{0}}) {  // logits stored, and recomputed
     options.logits_budget_bytes = budget;
     run(e, {{"x", {e.rows("x"), e.cols("x")}}, {"weight"}},
         [&](auto x) { return linear_cross_entropy(x[0], x[1], std::span(targets), options); });
   }
 }
 
-// One table as embedding and as head; each use alone, too.
+// One table as embedding and as head, and each use alone.
 void tied(Example& e) {
   const auto ids = e.integers<TokenId>("ids"), targets = e.integers<TokenId>("targets");
   const auto loss = [&](const Value& read, const Value& head) {

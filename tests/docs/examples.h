@@ -8,14 +8,14 @@
 
 #include "support/values.h"
 
-// Worked examples of docs/gradients: fenced blocks of lines "name = numbers", rows of a matrix parted by ';'. Each is
-// run through the real operation, and every line is either read as an operand or compared to the digits it prints.
+// Worked examples of docs/gradients: fenced blocks of lines "name = numbers", rows of a matrix separated by ';'. Each
+// is run by the real operation, and every line is either read as an operand or compared to its printed digits.
 
 namespace handgrad::test {
 
 class Example {
  public:
-  /// `text` holds the lines between the fences. Reports a line that is no example's line as a failure.
+  /// `text` holds the lines between the fences. Reports a line of another form as a failure.
   Example(std::string name, std::string place, const std::string& text);
 
   const std::string& name() const { return name_; }
@@ -24,7 +24,7 @@ class Example {
 
   bool has(const std::string& line) const { return lines_.contains(line); }
   double number(const std::string& line, double otherwise);
-  /// Of the shape that is written: (n), or (rows, n) if there are rows.
+  /// An array of the written shape: (n), or (rows, n) if there are rows.
   Tensor<double> tensor(const std::string& line);
   Tensor<double> tensor(const std::string& line, const Shape& shape);
   Index rows(const std::string& line) const;
@@ -36,11 +36,11 @@ class Example {
     return all;
   }
 
-  /// Compares what was computed to the line's numbers, to half a unit of the last digit that is printed. A result
-  /// without a line is not an error: an example shows what it wants to show.
+  /// Compares computed numbers with those of the line, to half a unit of the last printed digit. A result without a
+  /// line is not an error.
   void expect(const std::string& line, std::span<const double> computed);
   void expect(const std::string& line, const std::vector<double>& computed) { expect(line, std::span(computed)); }
-  /// Fails for lines that nobody read, and if nothing was compared.
+  /// Fails for unread lines, and if nothing was compared.
   void finish() const;
 
  private:
@@ -57,7 +57,7 @@ class Example {
 };
 
 using Runner = std::function<void(Example&)>;
-/// What runs the examples, by their names.
+/// The functions that run the examples, by name.
 const std::map<std::string, Runner>& example_runners();
 
 }  // namespace handgrad::test

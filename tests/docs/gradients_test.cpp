@@ -11,8 +11,7 @@
 #include "handgrad/core/parallel.h"
 #include "support/operations.h"
 
-// The pages of docs/ tell the truth: their worked examples are run, their links lead somewhere, no operation is left
-// out.
+// The pages of docs/: worked examples are run, links have a target, every operation has a page.
 
 namespace handgrad::test {
 namespace {
@@ -76,7 +75,7 @@ std::vector<Link> links(const std::string& prose) {
   return found;
 }
 
-// What a code host makes of a page's headings: lower case, blanks to hyphens, no punctuation.
+// The anchor that a code host makes of a heading: lower case, blanks to hyphens, no punctuation.
 std::set<std::string> anchors(const std::string& prose) {
   std::set<std::string> found;
   std::istringstream lines(prose);
@@ -95,7 +94,7 @@ std::set<std::string> anchors(const std::string& prose) {
 }
 
 TEST(Pages, examples_print_what_the_operations_compute) {
-  const ThreadScope one(1);  // tiny arrays: on a busy machine a second thread is only waited for
+  const ThreadScope one(1);  // tiny arrays: a second thread only costs time
   std::set<std::string> shown;
   for (const fs::path& path : pages(folder)) {
     Page page = parse(path);
@@ -159,8 +158,8 @@ TEST(Pages, the_index_names_every_page) {
   }
 }
 
-// Code hosts take formulas through Markdown first: it eats a backslash before punctuation, takes an underscore behind a
-// bracket for the start of emphasis, and a formula of its own must stand between lines of "$$" alone.
+// Code hosts process formulas as Markdown first: a backslash before punctuation is removed, an underscore after a
+// bracket may start emphasis, and a displayed formula must be between lines of only "$$".
 TEST(Pages, formulas_render_on_a_code_host) {
   const std::regex eaten(R"re(\\[^A-Za-z\s])re"), refused(R"re(\\(operatorname|newcommand|def)\b)re"),
       emphasis(R"re([)}\]|]_)re");

@@ -193,7 +193,7 @@ TEST(Misuse, var) {
   EXPECT_REFUSED(Error, "value: its tape has been reset", relu(x));
 }
 
-// A view cannot know that its tape was reset. With poison it reads NaN, not the numbers of another value.
+// A view does not detect that its tape was reset. With poison a read gives NaN, not numbers of another value.
 TEST(Misuse, a_view_that_outlives_its_value_reads_poison) {
   Tape<float> tape;
   tape.poison_memory();

@@ -102,7 +102,7 @@ void check_model(const ModelConfig& m) {
   const verify::Subjects subjects{[&] { return std::make_unique<ModelLoss<double>>(m); },
                                   [&] { return std::make_unique<ModelLoss<std::complex<double>>>(m); }};
   GradientCheckOptions options{.entries = 16};
-  // relu_squared bends at 0: a small step keeps clear of it.
+  // relu_squared is not smooth at 0; a small step avoids it.
   if (m.feed_forward == FeedForwardKind::relu_squared) options.difference_step = 1e-4;
   test::expect_proven(check_gradients(subjects, options), model_tolerances);
 
@@ -158,7 +158,7 @@ TEST(CausalLm, explicit_and_tiled_attention_agree) {
   }
 }
 
-// Both forms give the same numbers, so only the operations tell which one ran.
+// Both forms give the same numbers, so the test checks the names of the operations.
 TEST(CausalLm, runs_the_attention_of_its_config) {
   struct Listener final : GraphObserver<double> {
     void after_forward(Graph<double>& graph, int id) override { operations.emplace(graph.node(id).operation); }
@@ -180,7 +180,7 @@ TEST(CausalLm, runs_the_attention_of_its_config) {
   }
 }
 
-// Other tiles, another order of sums: the same numbers but for their last bits.
+// Other tiles have another order of sums: the numbers differ only in their last bits.
 TEST(CausalLm, attention_works_in_tiles_of_the_size_that_is_asked_for) {
   const auto model = model_of<float>(llama_shape());
   Tape<float> tape(false);
@@ -194,7 +194,7 @@ TEST(CausalLm, attention_works_in_tiles_of_the_size_that_is_asked_for) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], small[i], 1e-5f);
 }
 
-// What lies between parameters in the flat buffer stays 0: a norm, a checkpoint and an update walk over it.
+// The gaps between parameters in the flat buffer stay 0, since norms, checkpoints and updates include them.
 TEST(CausalLm, initial_values_stay_within_their_parameters) {
   ModelConfig m = gpt_shape();
   m.d_model = 3, m.n_heads = 1, m.d_ff = 5, m.context = 3, m.vocab_size = 7;
@@ -285,7 +285,7 @@ TEST(CausalLm, dropout_is_off_in_evaluation) {
 
 namespace {
 
-// Which elements every dropout of a pass has dropped.
+// The elements that each dropout of a pass has dropped.
 class DropoutPatterns final : public GraphObserver<float> {
  public:
   void after_forward(Graph<float>& graph, int id) override {

@@ -2,7 +2,7 @@
 #include "handgrad/nn/causal_lm.h"
 #include "support/reference_model.h"
 
-// Whole small models against PyTorch's, in double: logits, loss and the gradient of every parameter.
+// Whole small models against PyTorch, in double: logits, loss and the gradient of every parameter.
 
 namespace handgrad::test {
 namespace {

@@ -13,7 +13,7 @@
 #include "support/attention.h"
 #include "support/values.h"
 
-// Each figure against numbers that are worked out here, on tapes of one operation.
+// Each figure against numbers that are computed here, on tapes of one operation.
 
 namespace handgrad {
 namespace {
@@ -208,7 +208,7 @@ TEST(Health, attention_over_micro_batches) {
   }
 }
 
-// Scores of (NaN), and of (0, +infinity): not hidden by a largest number, nor by a mean.
+// Scores of (NaN), and of (0, +infinity): neither a maximum nor a mean hides them.
 TEST(Health, attention_shows_what_is_not_finite) {
   for (const Form form : {Form::tiled, Form::textbook}) {
     const Tensor<float> one(Shape{1, 2, 1, 1}, {1, 1}), bad(Shape{1, 2, 1, 1}, {nan, 1}),
@@ -237,7 +237,7 @@ TEST(Health, dead_units_by_hand) {
     const Tape<float>::Watch watch(block.tape, monitor);
     const Tape<float>::Scope outer(block.tape, "blocks/0"), inner(block.tape, "feed_forward");
     linear(block.tape.variable(*h), block.tape.parameter(block.store, block.down), {});
-    // Another product there is not looked at.
+    // Another product in that scope is not used.
     linear(block.tape.variable(Tensor<float>(Shape{1, 1, 8}, {1, 1, 1, 1, 1, 1, 1, 1})), block.tape.constant(other),
            {});
   }

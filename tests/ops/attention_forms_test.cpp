@@ -1,7 +1,7 @@
 #include "handgrad/core/parallel.h"
 #include "support/attention.h"
 
-// The tiled form against the textbook one: in double they agree to 1e-12, forward and every gradient.
+// The tiled form against the explicit one: in double they agree to 1e-12, forward and every gradient.
 
 namespace handgrad::test {
 namespace {
@@ -20,7 +20,7 @@ void expect_same(const Sizes& n, AttentionOptions options) {
     AttentionRun<double> tiled(explicitly.q.shape(), explicitly.k.shape(), explicitly.v.shape());
     tiled.go([&](auto q, auto k, auto v) { return causal_attention(q, k, v, options); });
     expect_close(tiled.y, explicitly.y, 1e-12, "y");
-    // With one key, or one query, dq and dk are 0 but for rounding: measured against what flows into them.
+    // With one key, or one query, dq and dk are 0 except for rounding: the error is relative to their terms.
     expect_near(tiled.dq, explicitly.dq, 1e-12, "dq");
     expect_near(tiled.dk, explicitly.dk, 1e-12, "dk");
     expect_close(tiled.dv, explicitly.dv, 1e-12, "dv");
@@ -90,7 +90,7 @@ TEST(AttentionForms, agree_when_nothing_is_visible) {
   }
 }
 
-// The first visible key of a row may come tiles late: what stands there until then must not spoil it.
+// The first visible key of a row may be several tiles late; earlier tiles must not affect it.
 TEST(AttentionForms, agree_when_the_first_tiles_are_hidden) {
   const Index keys = 17;
   for (const Index hidden : {4, 8, 9, 13, 16}) {
@@ -113,7 +113,7 @@ TEST(AttentionForms, agree_with_dropout_under_equal_masks) {
 }
 
 TEST(AttentionForms, agree_for_a_late_maximum) {
-  // Scores that grow from tile to tile: every tile shrinks what stands there.
+  // Scores that grow from tile to tile: every tile rescales the previous sums.
   AttentionRun<double> run({1, 9, 1, 1}, {1, 9, 1, 1}, {1, 9, 1, 1}), other({1, 9, 1, 1}, {1, 9, 1, 1}, {1, 9, 1, 1});
   for (auto* r : {&run, &other}) {
     for (Index i = 0; i < 9; ++i) r->q[i] = 10.0, r->k[i] = static_cast<double>(i * i);

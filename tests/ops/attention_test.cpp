@@ -94,7 +94,7 @@ TYPED_TEST(Attention, a_changed_future_token_changes_no_earlier_bit) {
   }
 }
 
-// A mask that hides keys 1 and 6 of 9 from everybody, and everything from query 3.
+// A mask that hides keys 1 and 6 of 9 from all queries, and all keys from query 3.
 Mask holes() {
   Mask mask(Shape{9, 9});
   for (Index i = 0; i < 9; ++i) {
@@ -152,7 +152,7 @@ TEST(AttentionTiled, values_whose_products_overflow_stay_hidden) {
     for (const float g : run.dk) ASSERT_TRUE(std::isfinite(g)) << garbage;
   }
   AttentionRun<float> run({1, 9, 2, 4}, {1, 9, 2, 4}, {1, 9, 2, 4});
-  for (Index i = 64; i < 72; ++i) run.v[i] = 3e38f, run.seed[i] = 0.0f;  // the last token, seen by itself alone
+  for (Index i = 64; i < 72; ++i) run.v[i] = 3e38f, run.seed[i] = 0.0f;  // the last token, which only it sees
   run.go([&](auto q, auto k, auto v) { return causal_attention(q, k, v, {.query_tile = 4, .key_tile = 4}); });
   for (const float g : run.dq) ASSERT_TRUE(std::isfinite(g));
 }

@@ -214,7 +214,7 @@ TEST(CrossEntropyErrors, a_label_outside_is_named_with_row_value_and_classes) {
   EXPECT_THROW(linear_cross_entropy(x, w, std::vector<TokenId>{1, 2}), ShapeError);
 }
 
-// The head and the loss in one are the two in a row; what is kept is what is computed again.
+// Head and loss in one operation equal the two operations; stored logits equal recomputed ones.
 template <class S>
 struct HeadRun {
   S loss;
@@ -257,7 +257,7 @@ TYPED_TEST(CrossEntropy, with_the_head_is_linear_and_then_the_loss) {
   }
 }
 
-// The pool grows by what is held, to the byte but for its granularity: the logits of all rows, or of one slab.
+// The pool grows by the held logits, of all rows or of one slab, up to its granularity.
 TYPED_TEST(CrossEntropy, logits_are_held_up_to_the_budget_and_else_a_slab_at_a_time) {
   using S = TypeParam;
   const Index rows = 512, classes = 1000, all_bytes = rows * classes * static_cast<Index>(sizeof(S));

@@ -61,7 +61,7 @@ TYPED_TEST(Elementwise, nan_in_gives_nan_out) {
   using S = TypeParam;
   for (const auto& op : unary_operations<S>()) {
     Tape<S> tape(false);
-    Tensor<S> x(Shape{40});  // so that vector code and what is left over see one
+    Tensor<S> x(Shape{40});  // for vector code and for the remainder
     for (const Index place : {Index{5}, Index{39}}) x[place] = nan<S>;
     const auto y = elements(op.apply(tape.constant(x)));
     for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(std::isnan(y[i]), i == 5 || i == 39) << op.name << " at " << i;

@@ -5,7 +5,8 @@
 #include "handgrad/ops/ops.h"
 #include "support/operations.h"
 
-// Every operation, at small and odd sizes, and with at least three tiles and a ragged last one on every tiled axis.
+// Every operation, at small and odd sizes, and with at least three tiles and an incomplete last one on every tiled
+// axis.
 
 namespace handgrad::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "handgrad/core/parallel.h"
 #include "support/attention.h"
 
-// What a query does not see changes nothing, finite or not: in both forms of attention, both passes, all tile sizes.
+// Hidden keys and values change nothing, finite or not: in both forms of attention, both passes, all tile sizes.
 
 namespace handgrad::test {
 namespace {
@@ -207,7 +207,7 @@ TYPED_TEST(HiddenValue, under_a_mask_that_broadcasts_over_keys) {
 }
 TYPED_TEST(HiddenValue, causal_and_masked) { check<TypeParam>({2, 5, 6, 2, 1, 2, 2, true, true}); }
 TYPED_TEST(HiddenValue, with_dropout) { check<TypeParam>({1, 5, 5, 2, 1, 2, 2, true, false, 0.4}); }
-// The products of whole tiles, some of their kernels' edges, and a ragged last tile.
+// Products of whole tiles, of edges of kernels, and of an incomplete last tile.
 TYPED_TEST(HiddenValue, of_many_tiles) { check<TypeParam>({1, 37, 41, 1, 1, 18, 17, true, false}, 61); }
 
 // One value is hidden from the first query.

@@ -77,7 +77,7 @@ TEST(MicroBatches, linear) {
   });
 }
 
-// Rows longer than what a product takes in one go: there, cutting them anywhere else shows.
+// Rows longer than one inner tile: another split of them would change bits.
 TEST(MicroBatches, a_weight_gradient_is_the_sum_of_its_blocks) {
   const Index block = 500, rows = 3 * block;
   const auto x = random_tensor<float>({rows, width}, 1), dy = random_tensor<float>({rows, classes}, 2);

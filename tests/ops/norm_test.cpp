@@ -65,7 +65,7 @@ TYPED_TEST(Norm, large_activations_are_normalised_as_small_ones) {
   expect_near(big.y, layer.y, 1e-5);
 }
 
-// The variance is summed from differences to the mean: what they have in common, however large, takes nothing from it.
+// The variance is a sum over differences to the mean, so a large common offset does not reduce its accuracy.
 TEST(NormNumbers, a_large_common_offset_does_no_harm) {
   const Index n = 64;
   const Tensor<double> x = random_tensor<double>({1, n}, 1);

@@ -35,7 +35,7 @@ Var<double> fill(const Operands& x, const ReferenceCase& c) {
 }
 
 Var<double> turn(const Operands& x, const ReferenceCase& c) {
-  static std::vector<std::unique_ptr<RopeTable<double>>> tables;  // they must stay until backward has run
+  static std::vector<std::unique_ptr<RopeTable<double>>> tables;  // the backward pass needs them
   const auto positions = c.integers("positions");
   const Shape shape = c.shape("positions");
   const auto pairing = c.integer("half", 0) != 0 ? RopePairing::half : RopePairing::adjacent;
@@ -65,7 +65,7 @@ LossOptions loss_options(const ReferenceCase& c) {
   return options;
 }
 
-// The loss, once what it reports of itself has been looked at.
+// The loss, after a check of its report.
 template <class Loss>
 Var<double> reported(const ReferenceCase& c, LossOptions options, Loss loss) {
   const auto targets = c.tokens("targets");

@@ -9,7 +9,7 @@
 #include "support/attention.h"
 
 // A query that sees a single key gives it a probability of 1, whatever its score: the gradient of the score is exactly
-// 0, in both forms of attention. A rounding left there would become whole steps in AdamW.
+// 0, in both forms of attention. AdamW would scale up a rounding error to whole steps.
 
 namespace handgrad::test {
 namespace {
@@ -67,7 +67,7 @@ TYPED_TEST(SingleKey, of_a_mask) {
   }
 }
 
-// The 0 is a product: an upstream gradient that is not finite shows in the gradients of query and key.
+// The 0 is a product, so an upstream gradient that is not finite propagates to query and key.
 TYPED_TEST(SingleKey, lets_a_nan_show) {
   using Scalar = typename TestFixture::S;
   AttentionRun<Scalar> run({1, 1, 1, 3}, {1, 1, 1, 3}, {1, 1, 1, 3});

@@ -25,7 +25,7 @@ class Softmax : public ::testing::Test {
 using Scalars = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(Softmax, Scalars);
 
-// Without the maximum subtracted: only here, to show what it is good for.
+// Without subtracting the maximum, to show its effect.
 template <class S>
 std::vector<S> naive_softmax(const std::vector<S>& x) {
   S total = 0;

@@ -98,7 +98,7 @@ void expect_the_same_bits(const Options& options) {
   }
 }
 
-// A parameter of three tiles moves like one of a single element.
+// A parameter of three tiles is updated like one of a single element.
 template <class O, class Options>
 void expect_one_update_each(const Options& options) {
   const auto moved = [&](const Shape& shape) {

@@ -3,7 +3,7 @@
 #include "handgrad/optim/optimizer.h"
 #include "handgrad/optim/schedule.h"
 
-// Optimisers and schedules against PyTorch's, in double.
+// Optimisers and schedules against PyTorch, in double.
 
 namespace handgrad::test {
 namespace {

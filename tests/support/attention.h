@@ -5,7 +5,7 @@
 
 namespace handgrad::test {
 
-/// The textbook form for operands laid out as the tiled one takes them, (B, T, H, D): key heads are repeated by a
+/// The explicit form for operands in the layout of the tiled one, (B, T, H, D): key heads are repeated by a
 /// broadcast axis, (B, H_kv, group, Q, D) against (B, H_kv, 1, K, D). A mask is as for the tiled form.
 template <class S>
 Var<S> explicit_attention(Var<S> q, Var<S> k, Var<S> v, AttentionOptions options) {

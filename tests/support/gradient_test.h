@@ -105,7 +105,7 @@ void expect_shows_nonfinite_in(F f, std::span<const Tensor<double>> operands, co
         if (!std::all_of(all.begin(), all.end(), [](S v) { return is_finite(v); })) continue;
         const std::string place = p.name + "[" + std::to_string(i - p.offset) + "]";
         absorbed += place + " ";
-        // What is not -infinity is absorbed only where no number is read: there another number changes nothing, either.
+        // NaN and +infinity are absorbed only where no number is read, so another number must change nothing either.
         if (planted < 0) continue;
         EXPECT_EQ(with(i, store.values()[i] + S(1)), untouched) << name << " hides " << planted << " in " << place;
       }
@@ -119,9 +119,9 @@ void expect_shows_nonfinite_in(F f, std::span<const Tensor<double>> operands, co
   }
 }
 
-/// Plants NaN and both infinities in every element of every operand: the value or a gradient must show it, or the case
-/// must be one of those where something legitimately absorbs it (nonfinite_absorbers.h). In float, which trains and has
-/// leaves of its own, and in double. Large cases are left out.
+/// Plants NaN and both infinities in every element of every operand: it must appear in the value or in a gradient,
+/// or the case must be listed in nonfinite_absorbers.h. In float, which has elementary functions of its own, and in
+/// double. Large cases are skipped.
 template <class F>
 void expect_shows_nonfinite(F f, std::span<const Tensor<double>> operands, const std::string& name) {
   {
@@ -136,7 +136,7 @@ inline std::vector<Shape> shapes(std::initializer_list<Shape> list) { return lis
 
 }  // namespace handgrad::test
 
-/// One line an operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
+/// One line per operation and variant: GRADIENT_TEST(rope, adjacent, shapes({{2, 3, 2, 4}}), [](auto x) { ... x[0] ...
 /// })
 #define GRADIENT_TEST(operation, variant, operand_shapes, ...)              \
   TEST(Gradient, operation##_##variant) {                                   \

@@ -4,8 +4,8 @@
 
 namespace handgrad::test {
 
-/// Why a case of gradient_test.cpp may swallow this value in one of its operands without a trace: "" if it may not. The
-/// whole list of what absorbs a NaN or an infinity; docs/proof.md repeats it.
+/// The reason why a case of gradient_test.cpp may absorb this value in one of its operands; "" if it may not. This is
+/// the complete list; docs/proof.md repeats it.
 inline std::string why_absorbed(const std::string& name, double value) {
   const auto starts = [&](const char* prefix) { return name.starts_with(prefix); };
   if (name.find("of_a_slice") != std::string::npos || name == "rms_norm_heads" ||

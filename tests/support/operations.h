@@ -15,7 +15,7 @@ inline std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The names of all operations: what include/handgrad/ops/ops.h includes.
+/// The names of all operations, from the includes of include/handgrad/ops/ops.h.
 inline std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   std::istringstream lines(text_of(HANDGRAD_SOURCE_DIR "/include/handgrad/ops/ops.h"));

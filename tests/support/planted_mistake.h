@@ -11,8 +11,7 @@
 
 namespace handgrad::test {
 
-/// A mistake in the backward pass of `mistaken`, and the operator of tools/mutate that makes its kind ("" if none
-/// does).
+/// A mistake in the backward pass of `mistaken`, and the operator of tools/mutate for its kind ("" if there is none).
 struct PlantedMistake {
   std::string what;
   std::string mutation;

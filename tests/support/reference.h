@@ -12,7 +12,7 @@
 
 namespace handgrad::test {
 
-/// Values that another program made (tools/reference), from a file of tests/data.
+/// Values of another program (tools/reference), from a file of tests/data.
 class Reference {
  public:
   explicit Reference(const std::string& name)

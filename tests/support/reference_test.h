@@ -12,7 +12,7 @@
 
 namespace handgrad::test {
 
-/// How far apart two arrays may be, and how far apart the worst have been.
+/// A tolerance for arrays, and the largest difference so far.
 class Closeness {
  public:
   explicit Closeness(double tolerance) : tolerance_(tolerance) {}
@@ -28,7 +28,7 @@ class Closeness {
       ASSERT_LE(error, tolerance_) << what << " at " << i << ": " << a[i] << ", expected " << b[i];
     }
   }
-  /// What --gtest_output shows of it.
+  /// Its properties for --gtest_output.
   void record(const char* key = "worst_error") const {
     ::testing::Test::RecordProperty(key, fmt::format("{:.2g} {}", worst_, place_));
   }
@@ -70,7 +70,7 @@ class ReferenceCase {
     return {number("dropout", 0.0), static_cast<std::uint64_t>(integer("seed", 0)),
             static_cast<std::uint32_t>(integer("site", 0)), static_cast<std::uint64_t>(integer("first_row", 0))};
   }
-  /// Names of what has a gradient.
+  /// Names of the operands with a gradient.
   std::vector<std::string> operands() const {
     std::vector<std::string> found;
     for (const std::string& name : file_.names(path_)) {
@@ -78,7 +78,7 @@ class ReferenceCase {
     }
     return found;
   }
-  /// What nobody has asked for: an option that does not reach the operation.
+  /// Options of the case that the test has not read.
   std::string unread() const {
     std::string names;
     auto all = file_.names(path_);
@@ -100,7 +100,7 @@ class ReferenceCase {
   mutable std::set<std::string> read_;
 };
 
-/// Operands by name, seen as the case says; an empty handle for one that it does not have.
+/// Operands by name, viewed as the case states; an empty handle for one that it does not have.
 class Operands {
  public:
   Var<double> operator[](const std::string& name) const {
@@ -173,7 +173,7 @@ void run_reference_cases(const std::string& place, F f, double tolerance = 1e-13
 
 }  // namespace handgrad::test
 
-/// One line an operation and variant:
+/// One line per operation and variant:
 /// REFERENCE_TEST(add, plain, "operations/add", [](auto& x, auto&) { return add(x["a"], x["b"]); })
 #define REFERENCE_TEST(operation, variant, place, ...) \
   TEST(Reference, operation##_##variant) {             \

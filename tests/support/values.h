@@ -35,7 +35,7 @@ std::vector<S> gradient(const Var<S>& x) {
   return elements(x.gradient());
 }
 
-/// |a - b| <= tolerance, element by element; NaN is near nothing. Names the first that is not.
+/// |a - b| <= tolerance, element by element; NaN is never near. Names the first element that differs.
 template <class A, class B>
 void expect_near(const std::vector<A>& a, const std::vector<B>& b, double tolerance, const char* what = "") {
   ASSERT_EQ(a.size(), b.size()) << what;

@@ -43,7 +43,7 @@ TEST(Audit, proves_both_shapes) {
   }
 }
 
-// One token sees itself alone: queries and keys have a gradient of exactly 0.
+// One token sees only itself: queries and keys have a gradient of exactly 0.
 TEST(Audit, proves_a_model_where_gradients_vanish) {
   ModelConfig config = small(false);
   config.context = 1, config.n_kv_heads = 2, config.n_layers = 2, config.bias = true;

@@ -15,14 +15,14 @@
 #include "support/gradient_test.h"
 #include "support/planted_mistake.h"
 
-// The checker is checked: right gradients pass, and every kind of wrong one is caught.
+// Tests of the checker: correct gradients pass, and every kind of wrong gradient is detected.
 
 namespace handgrad {
 namespace {
 
 enum class Fault { none, dropped, nan_middle };
 
-// y = x^3, with a backward pass that may be wrong on purpose.
+// y = x^3, with a backward pass that can be made wrong.
 template <class S>
 Var<S> cube(Var<S> x, Fault fault) {
   auto y = output("cube", x.shape(), x);
@@ -87,7 +87,7 @@ TEST(GradientCheck, every_planted_mistake_fails) {
   }
 }
 
-// A kind of mistake that tools/mutate learns must be planted here as well.
+// Every kind of mistake of tools/mutate must also be planted here.
 TEST(GradientCheck, every_kind_of_the_mutation_set_is_planted) {
   std::ifstream file(HANDGRAD_SOURCE_DIR "/tools/mutate/operators.py");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -112,7 +112,7 @@ std::string only_violation(const std::string& mistake) {
   return report.violations[0];
 }
 
-// The operand is used once and starts from 0: no derivative shows it.
+// The operand is used once and starts from 0, so derivatives do not detect it.
 TEST(GradientCheck, an_assigned_gradient_is_named) {
   EXPECT_LE(check_mistake("assigned to a").worst_complex_error, 1e-14);
   EXPECT_TRUE(only_violation("assigned to a").starts_with("operand 0: the gradient must be added to the existing one"));
@@ -156,7 +156,7 @@ TEST(GradientCheck, kinks_are_named_and_not_held_against_the_gradient) {
   EXPECT_EQ(report.kinks(), (std::vector<std::string>{"operand 0[1]", "operand 0[2]"}));
 }
 
-// 1e-4 from the bend of relu a derivative exists, and a wrong one is seen, though differences reach over the bend.
+// 1e-4 from the kink of relu a derivative exists. A wrong one is detected, although differences cross the kink.
 TEST(GradientCheck, a_wrong_gradient_near_a_kink_fails) {
   std::vector<Tensor<double>> x;
   x.emplace_back(Shape{1, 2}, std::vector<double>{-1.0, 1e-4});
@@ -168,7 +168,7 @@ TEST(GradientCheck, a_wrong_gradient_near_a_kink_fails) {
   EXPECT_FALSE(report.passed());
 }
 
-// What swings faster than the step of the differences looks like a kink. The complex step still tells right from wrong.
+// A function that oscillates within the step of the differences looks like a kink. The complex step still proves it.
 TEST(GradientCheck, a_wrong_gradient_of_a_function_that_swings_fast_fails) {
   std::vector<Tensor<double>> x;
   x.emplace_back(Shape{1, 4}, std::vector<double>{-1.0, 0.3, 0.7, 2.0});

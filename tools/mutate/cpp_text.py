@@ -1,6 +1,6 @@
 """C++ text as a list of tokens, and where its functions are: just enough to change one token on purpose.
 
-Comments, strings and preprocessor lines are no tokens: nothing in them is ever changed. The style of this project
+Comments, strings and preprocessor lines are not tokens and are never changed. The style of this project
 (.clang-format) is relied on: a binary operator has space on both sides, a pointer or a template bracket does not.
 """
 import re

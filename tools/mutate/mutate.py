@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the tests: makes small wrong versions of the numeric code, one at a time, and looks which of them are caught.
+"""Tests the tests: makes small wrong versions of the numeric code, one at a time, and reports which of them the tests detect.
 
-  tools/mutate/mutate.py                      the whole set, an hour and a half; goes on where it was stopped
-  tools/mutate/mutate.py --only rope softmax  mutants of files whose path holds one of these words
+  tools/mutate/mutate.py                      the whole set, an hour and a half; continues after an interruption
+  tools/mutate/mutate.py --only rope softmax  mutants of files whose path contains one of these words
   tools/mutate/mutate.py --list               what would be tried
   tools/mutate/mutate.py --scale 3            three times as many a file; --scale 0: every one there is
   tools/mutate/mutate.py --fixed quick        the fixed ones that belong to the tests (or: long)
@@ -10,7 +10,7 @@
 
 A mutant changes one place of one source (operators.py says how). That source is compiled alone and linked with the objects
 of a finished build (cmake --build build/release), and the quick tests are run on it. It is killed if one of them fails,
-crashes or never ends. One that survives is a missing test, unless equivalent.toml says why no test could see it.
+crashes or hangs. One that survives is a missing test, unless equivalent.toml says why no test could see it.
 Results are kept in BUILD/mutants/results.jsonl. Exit code 1 if one survives, 2 if nothing could be tried.
 """
 import argparse
@@ -176,8 +176,8 @@ def _count(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda folder: Path(folder).resolve(), default=ROOT / "build/release", help="a finished build")
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="files whose path holds one of these")
-    parser.add_argument("--scale", type=_count, default=1, help="how many times the planned number a file; 0: all, of lines that read alike one")
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="files whose path contains one of these")
+    parser.add_argument("--scale", type=_count, default=1, help="multiple of the planned number per file; 0: all, one of each set of identical lines")
     parser.add_argument("--again", action="store_true", help="also those with a result, and equivalent ones")
     parser.add_argument("--list", action="store_true", help="say what would be tried, and stop")
     parser.add_argument("--fixed", choices=["quick", "long"], help="the fixed mutants of the tests")
@@ -212,5 +212,5 @@ if __name__ == "__main__":
     except BrokenPipeError:  # the reader of --list has seen enough
         sys.stderr.close()
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here")
+        print("stopped; the same command continues from here")
         sys.exit(130)

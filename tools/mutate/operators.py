@@ -207,7 +207,7 @@ def flag(tokens, text):
     for k, t in enumerate(tokens):
         if t.text in _FLAGS and tokens[k - 1].text not in ("*", "&"):
             yield k, t.begin, t.end, _FLAGS[t.text]
-        elif t.text in ("yes", "no") and tokens[k - 1].text == "::" and tokens[k - 2].text == "Turn":
+        elif t.text in ("yes", "no") and tokens[k - 1].text == "::" and tokens[k - 2].text == "Transpose":
             yield k, t.begin, t.end, "no" if t.text == "yes" else "yes"
 
 

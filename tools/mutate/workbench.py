@@ -89,7 +89,7 @@ class Workbench:
         return SURVIVED, ""
 
     def _place(self, path):
-        """Where the changed text stands: a source alone, a header in a tree that is searched first."""
+        """The place of the changed text: a source alone, a header in a tree that is searched first."""
         place = self.scratch / ("overlay/" + path.split("/", 1)[1] if path.endswith(".h") else Path(path).name)
         place.parent.mkdir(parents=True, exist_ok=True)
         return place

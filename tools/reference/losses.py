@@ -48,7 +48,7 @@ def write_loss_options(file):
         case("divisor_all_ignored_" + name, (3,), 5, [-100] * 3, smoothing, divisor=7)
         case("other_ignore_" + name, (5,), 5, [1, 3, 3, 0, 4], smoothing, ignore=3)
         case("sharp_" + name, (5,), 5, [1, -100, 4, 0, 0], smoothing, spread=20.0)
-    # A class that takes no part.
+    # A class that does not contribute.
     logits = torch.linspace(-2, 2, 15).view(3, 5)
     logits[0, 3] = logits[2, 0] = -torch.inf
     targets = torch.tensor([0, 4, 2])

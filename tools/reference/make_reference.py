@@ -4,7 +4,7 @@
 Usage: make_reference.py [FOLDER]      (default: tests/data beside this repository's tools)
 
 Needs Debian's python3-torch and python3-h5py. The files are committed: neither building nor testing needs this script.
-Done again it writes the same bytes. How a case is laid out stands in common.py; a file of the folder is
+It always writes the same bytes. common.py describes the layout of a case; the files of the folder are
 
     operations.h5   every operation but the two below, in groups of its name
     attention.h5    both forms of attention: sizes, and masks of every shape

@@ -51,8 +51,6 @@ class CausalLm {
   const ModelConfig& config() const { return config_; }
   ParameterStore<S>& store() { return store_; }
   const ParameterStore<S>& store() const { return store_; }
-  /// The token embedding; with tied embeddings it is also the head.
-  ParameterId embedding_parameter() const { return embedding_; }
 
   /// The number of elements of all matrices that are used in products (the head counts once, tables do not). A training
   /// step needs 6 floating-point operations per element and token.
