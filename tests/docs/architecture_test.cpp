@@ -46,6 +46,7 @@ class Tree {
       if (entry.is_regular_file()) add(entry.path());
     }
     for (const char* top : {".ci", ".github", "configs", "data", "docs", "include", "src", "tests", "tools"}) {
+      if (!fs::exists(root / top)) continue;
       for (const auto& entry : fs::recursive_directory_iterator(root / top)) add(entry.path());
     }
   }
