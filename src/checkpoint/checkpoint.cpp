@@ -135,7 +135,7 @@ void save_checkpoint(FileSystem* fs, const std::string& path, const CheckpointSo
     add_tensor(contents, model_path(p), p, source.parameters.values());
     const auto names = source.optimizer.state_names();
     for (std::size_t i = 0; i < names.size(); ++i) {
-      add_tensor<S>(contents, state_path(p, names[i]), p, source.optimizer.state(i));
+      add_tensor<S>(contents, state_path(p, names[i]), p, source.optimizer.state(i).data());
     }
   }
   contents.add_text("/config", config);
@@ -203,7 +203,7 @@ void Checkpoint::restore(const ParameterStore<S>& parameters, Optimizer<S>& opti
   const auto names = optimizer.state_names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (const Parameter& p : parameters.parameters()) {
-      take_tensor(container_, state_path(p, names[i]), p, optimizer.state(i), complaints);
+      take_tensor(container_, state_path(p, names[i]), p, optimizer.state(i).data(), complaints);
     }
   }
   const auto known = [&](const std::string& path) {

@@ -74,8 +74,8 @@ void rotate(Heads<const S> x, PositionsRef positions, const RopeTable<S>& table,
   const S sign(static_cast<float>(sense));
   for_each_row(x.batch * x.time, x.heads * x.width, [&](Index row) {
     const Index b = row / x.time, t = row % x.time;
-    const S* cosine = table.cosines(positions.at(b, t));
-    const S* sine = table.sines(positions.at(b, t));
+    const std::span<const S> cosine = table.cosines(positions.at(b, t));
+    const std::span<const S> sine = table.sines(positions.at(b, t));
     for (Index h = 0; h < x.heads; ++h) {
       const S* in = x.at(b, t, h);
       S* out = y.at(b, t, h);

@@ -14,11 +14,14 @@ namespace handgrad {
 template <class S>
 std::unique_ptr<Optimizer<S>> make_optimizer(const Config& config, const ParameterStore<S>& store) {
   const OptimizerConfig& o = config.optimizer;
-  if (o.name == OptimizerKind::sgd) {
-    return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
+  switch (o.name) {  // no default: the compiler warns about a kind without a case
+    case OptimizerKind::adamw:
+      return std::make_unique<AdamW<S>>(
+          store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+    case OptimizerKind::sgd:
+      return std::make_unique<Sgd<S>>(store, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay});
   }
-  return std::make_unique<AdamW<S>>(
-      store, AdamWOptions{.beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+  throw ConfigError(fmt::format("optimizer.name: {} is not a known kind", static_cast<int>(o.name)));
 }
 
 double learning_rate(const Config& config, Index step) {

@@ -66,7 +66,7 @@ TEST_F(CheckpointTest, names_every_tensor_and_its_moments) {
     EXPECT_EQ(std::memcmp(weights.data(), store.values() + p.offset, weights.size_bytes()), 0) << p.name;
     for (std::size_t i = 0; i < 2; ++i) {
       const auto moment = container.values<float>("/optimizer/" + p.name + (i == 0 ? "/m" : "/v"));
-      EXPECT_EQ(std::memcmp(moment.data(), saved.trainer.optimizer().state(i) + p.offset, moment.size_bytes()), 0);
+      EXPECT_EQ(std::memcmp(moment.data(), saved.trainer.optimizer().state(i).data() + p.offset, moment.size_bytes()), 0);
       EXPECT_TRUE(std::any_of(moment.begin(), moment.end(), [](float x) { return x != 0.0f; })) << p.name;
     }
   }

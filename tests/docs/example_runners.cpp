@@ -155,8 +155,8 @@ void adamw(Example& e) {
     const auto note = [&](const char* name, const double* from, Index n) {
       after[name].insert(after[name].end(), from, from + n);
     };
-    note("m", optimizer.state(0) + weight.offset, width);
-    note("v", optimizer.state(1) + weight.offset, width);
+    note("m", optimizer.state(0).data() + weight.offset, width);
+    note("v", optimizer.state(1).data() + weight.offset, width);
     note("weight_after", store.values() + weight.offset, width);
     note("bias_after", store.values() + bias.offset, bias.shape[0]);
   }

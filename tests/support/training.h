@@ -60,7 +60,7 @@ inline std::string weights_of(const Trainer& trainer) {
 inline std::string state_of(Trainer& trainer) {
   std::string state = weights_of(trainer);
   for (std::size_t i = 0; i < trainer.optimizer().state_names().size(); ++i) {
-    state += bytes_of(trainer.optimizer().state(i), trainer.model().store().flat_size());
+    state += bytes_of(trainer.optimizer().state(i).data(), trainer.model().store().flat_size());
   }
   return state + std::to_string(trainer.optimizer().updates());
 }

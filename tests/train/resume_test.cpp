@@ -118,8 +118,8 @@ TEST_F(ResumeTest, goes_on_with_adams_count) {
   const Index size = resumed.model().store().flat_size();
   const std::vector<float> before(resumed.model().store().values(), resumed.model().store().values() + size);
   const double lr = resumed.step().lr;
-  const float *after = resumed.model().store().values(), *m = resumed.optimizer().state(0),
-              *v = resumed.optimizer().state(1);
+  const float *after = resumed.model().store().values(), *m = resumed.optimizer().state(0).data(),
+              *v = resumed.optimizer().state(1).data();
   double largest = 0.0;
   for (Index i = 0; i < size; ++i) {
     const double expected = lr * (m[i] / 0.468559) / (std::sqrt(v[i] / 0.005985019980014996) + config.optimizer.eps);

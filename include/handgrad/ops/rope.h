@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "handgrad/autograd/var.h"
 #include "handgrad/core/buffer.h"
 #include "handgrad/core/choices.h"
@@ -25,15 +27,16 @@ class RopeTable {
   Index positions() const { return cosines_.size() / (width_ / 2); }
   RopePairing pairing() const { return pairing_; }
   /// The D/2 values of one position. Throw RangeError for a position outside [0, positions()).
-  const S* cosines(Index position) const { return cosines_.data() + place(position); }
-  const S* sines(Index position) const { return sines_.data() + place(position); }
+  std::span<const S> cosines(Index position) const { return pairs(cosines_, position); }
+  std::span<const S> sines(Index position) const { return pairs(sines_, position); }
 
  private:
-  Index place(Index position) const {
-    const Index pairs = width_ / 2, size = cosines_.size();
-    if (position < 0 || position >= size || position * pairs >= size)
+  std::span<const S> pairs(const Buffer<S>& values, Index position) const {
+    const Index count = width_ / 2, size = values.size();
+    if (position < 0 || position >= size || position * count >= size) {
       detail::refuse_rope_position(position, positions());
-    return position * pairs;
+    }
+    return {values.data() + position * count, static_cast<std::size_t>(count)};
   }
 
   Index width_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "handgrad/autograd/parameter_store.h"
@@ -41,7 +42,7 @@ class Optimizer {
   /// Names of the state's buffers ("m", "v"), each of flat_size() elements.
   virtual std::vector<const char*> state_names() const = 0;
   /// Throws RangeError if there is no state i.
-  virtual S* state(std::size_t i) = 0;
+  virtual std::span<S> state(std::size_t i) = 0;
   /// The number of updates so far: t of the bias correction.
   Index updates() const { return updates_; }
   /// Throws RangeError for a number below 0.
@@ -72,7 +73,10 @@ class AdamW final : public Optimizer<S> {
   AdamW(const ParameterStore<S>& store, const AdamWOptions& options);
   void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
   std::vector<const char*> state_names() const override { return {"m", "v"}; }
-  S* state(std::size_t i) override { return this->check_state(i, 2), i == 0 ? m_.data() : v_.data(); }
+  std::span<S> state(std::size_t i) override {
+    this->check_state(i, 2);
+    return i == 0 ? std::span<S>(m_) : std::span<S>(v_);
+  }
 
  private:
   AdamWOptions options_;
@@ -89,7 +93,10 @@ class Sgd final : public Optimizer<S> {
   Sgd(const ParameterStore<S>& store, const SgdOptions& options);
   void step(ParameterStore<S>& store, double lr, double gradient_scale) override;
   std::vector<const char*> state_names() const override { return {"velocity"}; }
-  S* state(std::size_t i) override { return this->check_state(i, 1), velocity_.data(); }
+  std::span<S> state(std::size_t i) override {
+    this->check_state(i, 1);
+    return velocity_;
+  }
 
  private:
   SgdOptions options_;
