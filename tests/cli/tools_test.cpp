@@ -148,6 +148,7 @@ TEST_F(Tools, help) {
        {"--prompt", "--prompt-file", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "--stop",
         "--stop-at-context", "--raw"}},
       {"eval", {"--data", "--json"}},
+      {"audit", {"--entries", "--random", "--tokens", "--sequences", "--set", "--json"}},
       {"inspect", {"--verify", "--reseal", "--states"}},
       {"bench", {"--steps", "--set", "--json"}},
       {"config", {"--markdown", "--set"}},
