@@ -130,6 +130,8 @@ TEST(MisuseKernels, products) {
                  layer_norm_forward<float>(m.r2, {}, {}, 0.0, statistics, m.r2));
   EXPECT_REFUSED(ShapeError, "layer_norm_backward: means of 2 elements are needed, got 0",
                  layer_norm_backward<float>(m.r2, m.pair, {}, 1, m.r2, {m.r2, {}, {}}));
+  EXPECT_REFUSED(ShapeError, "layer_norm_backward: matrices (2, 2) with memory are needed, got (2, 2), (3, 3)",
+                 layer_norm_backward<float>(m.r2, m.pair, statistics, 1, m.r3, {m.r2, {}, {}}));
   EXPECT_REFUSED(RangeError, "layer_norm_backward: block must be at least 1, got 0",
                  layer_norm_backward<float>(m.r2, m.pair, statistics, 0, m.r2, {m.r2, {}, {}}));
   EXPECT_REFUSED(ShapeError, "layer_norm_backward: dbias of 2 elements are needed, got 1",

@@ -202,6 +202,13 @@ void OperationErrors::norms() {
   refuses<ShapeError>("rms_norm", rank, [&] { rms_norm(value({}), value({1})); });
   refuses<ShapeError>("layer_norm", rows, [&] { layer_norm(value({2, 3}).transpose(0, 1), value({2}), none); });
   refuses<ShapeError>("rms_norm", rows, [&] { rms_norm(value({2, 3}).transpose(0, 1), value({2})); });
+  refuses<ShapeError>(
+      "rms_norm",
+      "rows of adjacent elements are needed, got a transposed or sliced view (2, 1, 3); make a copy with "
+      "contiguous()",
+      [&] {
+        rms_norm(value({3, 1, 2}).transpose(0, 2), value({3}));
+      });
   refuses<ShapeError>("layer_norm", "weight and bias must be contiguous and (2), got (2) and (3) for x (2)",
                       [&] { layer_norm(value({2}), value({2}), value({3})); });
   refuses<ShapeError>("rms_norm", "weight must be contiguous and (2), got (3) for x (2)",
