@@ -123,6 +123,10 @@ TEST(MisuseKernels, products) {
                  linear_backward<float>(m.r2, m.r2, 1, m.r2, {m.r3, R{}, {}}));
   EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2) with memory are needed, got (0, 0)",
                  linear_backward<float>(m.r2, R{}, 1, m.r2, {m.r2, R{}, {}}));
+  EXPECT_REFUSED(ShapeError, "linear_backward: matrices (2, 2) with memory are needed, got (3, 3)",
+                 linear_backward<float>(m.r2, m.r2, 1, m.r2, {R{}, m.r3, {}}));
+  EXPECT_REFUSED(ShapeError, "matmul_backward: values (2, 2) with memory are needed, got (3, 3)",
+                 matmul_backward<float>(m.v2, m.v2, 1.0, m.v2, V{}, m.v3));
   const LayerNormStatistics<float> statistics{m.pair, m.pair};
   EXPECT_REFUSED(ShapeError, "layer_norm_forward: matrices (2, 2) with memory are needed, got (2, 2), (3, 3)",
                  layer_norm_forward<float>(m.r2, m.pair, {}, 0.0, statistics, m.r3));
