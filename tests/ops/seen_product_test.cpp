@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <limits>
 #include <utility>
@@ -56,6 +57,20 @@ TYPED_TEST(SeenProduct, a_copy_keeps_stride_and_alignment) {
       for (Index c = 0; c < 5; ++c) EXPECT_EQ(copy.matrix().row(r)[c], r == c ? S(0) : S(3.0));
     }
   }
+}
+
+// An infinite element is multiplied by its coefficient: the sign counts, and 0 times infinity is NaN.
+TYPED_TEST(SeenProduct, an_infinite_element_is_multiplied_by_its_coefficient) {
+  using S = TypeParam;
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<S> a{S(2.0), S(-2.0), S(0.0), S(-2.0)}, b{S(inf)};
+  std::vector<S> c(4, S(1.0));
+  multiply_seen<S>({Rows<const S>{a.data(), 4, 1, 1}}, {Rows<const S>{b.data(), 1, 1, 1}}, S(1.0), Store::add,
+                   Rows<S>{c.data(), 4, 1, 1}, Transpose::no, false, [](Index r, Index, Index) { return r < 3; });
+  EXPECT_EQ(std::real(c[0]), inf);
+  EXPECT_EQ(std::real(c[1]), -inf);
+  EXPECT_TRUE(std::isnan(std::real(c[2])));
+  EXPECT_EQ(c[3], S(1.0)) << "hidden";
 }
 
 }  // namespace
