@@ -173,7 +173,7 @@ ContainerIndex draft_index(const ContainerContents& contents) {
 // The number of groups of a path that the preceding path, in order, does not contain.
 std::size_t new_groups(std::string_view before, std::string_view path) {
   const auto differ = std::mismatch(before.begin(), before.end(), path.begin(), path.end()).second;
-  return static_cast<std::size_t>(std::count(differ, path.end(), '/'));
+  return std::count(differ, path.end(), '/');
 }
 
 // An upper estimate of the size of image and trailer, allocated before libhdf5 runs.

@@ -112,7 +112,7 @@ Index TokenWindows::start(Index sample) const {
     return Permutation(count_, seed_, sample / count_)(sample % count_) * context_;
   }
   const Random random(seed_, Stream::data_order);
-  return static_cast<Index>(random.below(static_cast<std::uint64_t>(sample), static_cast<std::uint64_t>(count_)));
+  return static_cast<Index>(random.below(sample, count_));
 }
 
 void TokenWindows::fill(Index first, std::span<TokenId> inputs, std::span<TokenId> targets) const {

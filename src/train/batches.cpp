@@ -5,8 +5,8 @@ namespace handgrad {
 TrainingBatches::TrainingBatches(const Config& config, std::span<const TokenId> tokens)
     : sequences_(config.train.batch_size),
       accumulation_(config.train.accumulation),
-      windows_(tokens, config.model.context, config.data.order, static_cast<std::uint64_t>(config.train.seed)),
-      inputs_(static_cast<std::size_t>(sequences_ * config.model.context)),
+      windows_(tokens, config.model.context, config.data.order, config.train.seed),
+      inputs_(sequences_ * config.model.context),
       targets_(inputs_.size()) {}
 
 MicroBatch TrainingBatches::micro_batch(Index step, Index i) {

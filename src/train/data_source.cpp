@@ -61,7 +61,7 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
     const Corpus corpus = read_part(config.data.files, "data.files", characters);
     training_files = corpus.files;
     source.report_ = report_of(corpus, "data.files");
-    source.text_bytes_ = static_cast<Index>(corpus.text.size());
+    source.text_bytes_ = std::ssize(corpus.text);
     source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, corpus.text);
     source.tokens_ = encode(*source.tokenizer_, corpus, "data.files");
   }
@@ -70,7 +70,7 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
     return source;
   }
   const Corpus corpus = read_part(config.data.validation_files, "data.validation_files", characters);
-  source.text_bytes_ = std::max(source.text_bytes_, static_cast<Index>(corpus.text.size()));
+  source.text_bytes_ = std::max(source.text_bytes_, std::ssize(corpus.text));
   const std::vector<std::string> report = report_of(corpus, "data.validation_files");
   source.report_.insert(source.report_.end(), report.begin(), report.end());
   for (const std::string& path : files_in_both(training_files, corpus.files)) {
@@ -85,7 +85,7 @@ DataSource DataSource::load(const Config& config, std::shared_ptr<const Tokenize
 DataSource DataSource::from_text(const Config& config, std::string_view text,
                                  std::shared_ptr<const Tokenizer> tokenizer) {
   DataSource source;
-  source.text_bytes_ = static_cast<Index>(text.size());
+  source.text_bytes_ = std::ssize(text);
   source.tokenizer_ = tokenizer ? std::move(tokenizer) : tokenizer_for(config, text);
   source.tokens_ = std::make_shared<const std::vector<TokenId>>(encode_text(*source.tokenizer_, text, "data.files"));
   source.split(split_by_fraction(*source.tokens_, config.data.validation_fraction, config.model.context));

@@ -35,13 +35,12 @@ void add_batch(const CausalLm<float>& model, const Tokenizer& tokenizer, const T
 bool add_windows(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                  std::span<const Index> starts, Index batch_size, Tape<float>& tape, Totals& totals,
                  const EvaluationWatch& watch) {
-  const Index context = model.config().context, count = static_cast<Index>(starts.size());
+  const Index context = model.config().context, count = std::ssize(starts);
   if (batch_size < 1) throw RangeError(fmt::format("evaluation: the batch must be 1 or more, got {}", batch_size));
   for (Index first = 0; first < count; first += batch_size) {
     const Index batch = std::min(batch_size, count - first);
-    std::vector<TokenId> inputs(static_cast<std::size_t>(batch * context)), targets(inputs.size());
-    fill_windows(tokens, starts.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(batch)), context,
-                 inputs, targets);
+    std::vector<TokenId> inputs(batch * context), targets(inputs.size());
+    fill_windows(tokens, starts.subspan(first, batch), context, inputs, targets);
     add_batch(model, tokenizer, {inputs, batch}, targets, tape, totals);
     if (watch && !watch(first + batch, count)) return false;
   }
@@ -63,7 +62,7 @@ Evaluation evaluate_windows(const CausalLm<float>& model, const Tokenizer& token
 
 Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer, std::span<const TokenId> tokens,
                         Index batch_size, const EvaluationWatch& watch) {
-  const Index count = static_cast<Index>(tokens.size()), context = model.config().context;
+  const Index count = std::ssize(tokens), context = model.config().context;
   if (count < 2) throw DataError(fmt::format("evaluation: the text must have at least two tokens, got {}", count));
   const FloatEnvironment environment;
   Tape<float> tape(false);
@@ -71,7 +70,7 @@ Evaluation evaluate_all(const CausalLm<float>& model, const Tokenizer& tokenizer
   std::vector<Index> starts;
   for (Index start = 0; start + context < count; start += context) starts.push_back(start);
   if (!add_windows(model, tokenizer, tokens, starts, batch_size, tape, totals, watch)) return totals.result(false);
-  const auto rest = tokens.subspan(starts.size() * static_cast<std::size_t>(context));
+  const auto rest = tokens.subspan(starts.size() * context);
   if (rest.size() > 1) {
     add_batch(model, tokenizer, {rest.first(rest.size() - 1)}, rest.subspan(1), tape, totals);
   }

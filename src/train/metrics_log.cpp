@@ -82,8 +82,8 @@ MetricsLog::MetricsLog(FileSystem* fs, const std::string& path, const LoopState&
   const bool prefix = before.starts_with(kept.text);
   if (!prefix) files::write_durably(fs, path, kept.text);
   file_ = std::make_unique<files::Appender>(fs, path);
-  if (prefix && file_->size_bytes() > static_cast<Index>(kept.text.size())) {
-    file_->truncate(static_cast<Index>(kept.text.size()));
+  if (prefix && file_->size_bytes() > std::ssize(kept.text)) {
+    file_->truncate(std::ssize(kept.text));
   }
 }
 

@@ -56,7 +56,7 @@ Trainer::Trainer(const Config& config, DataSource source, bool initialise)
       source_(std::move(source)),
       model_(config_.model),
       batches_(config_, source_.train()) {
-  if (initialise) model_.initialise(static_cast<std::uint64_t>(config_.train.seed));
+  if (initialise) model_.initialise(config_.train.seed);
   update_ = std::make_unique<Update<float>>(config_, model_);
   evaluation_starts_ = evaluation_starts(std::ssize(source_.validation()), config_.model.context,
                                          config_.eval.batches * config_.train.batch_size * config_.train.accumulation);

@@ -39,9 +39,7 @@ double learning_rate(const Config& config, Index step) {
 
 template <class S>
 Update<S>::Update(const Config& config, CausalLm<S>& model)
-    : accumulation_(config.train.accumulation),
-      seed_(static_cast<std::uint64_t>(config.train.seed)),
-      grad_clip_(config.optimizer.grad_clip) {
+    : accumulation_(config.train.accumulation), seed_(config.train.seed), grad_clip_(config.optimizer.grad_clip) {
   model.allocate_gradients();
   optimizer_ = make_optimizer<S>(config, model.store());
 }

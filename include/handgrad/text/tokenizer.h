@@ -74,7 +74,7 @@ class CharTokenizer final : public Tokenizer {
   explicit CharTokenizer(std::vector<std::uint32_t> code_points);
 
   std::string_view name() const override { return "char"; }
-  Index vocab_size() const override { return static_cast<Index>(code_points_.size()); }
+  Index vocab_size() const override { return std::ssize(code_points_); }
   std::vector<TokenId> encode(std::string_view text) const override;
   std::string_view token_bytes(TokenId token) const override;
   std::vector<std::uint32_t> code_points() const override { return code_points_; }
