@@ -222,7 +222,7 @@ std::vector<std::byte> sealed(const ContainerContents& unordered) {
     const Hdf5Session session;
     write_image(*image, contents, index);
   } catch (...) {
-    // libhdf5 may close a file that it failed to close at the end of the process: its memory must not be freed.
+    // If libhdf5 fails to close a file, it may close it at the end of the process, so the memory must not be freed.
     static_cast<void>(image.release());
     throw;
   }

@@ -20,7 +20,7 @@ constexpr double largest_norm = 1e18;
 std::string trouble_with(const LossSum& loss, double norm) {
   if (loss.sum != loss.sum) return "the loss is nan";
   if (!is_finite(loss.sum)) return fmt::format("the loss is {}", loss.mean());
-  if (norm != norm) return "the gradient norm is nan";  // whose sign means nothing
+  if (norm != norm) return "the gradient norm is nan";  // without its sign, which has no meaning
   if (!is_finite(norm)) return "the gradient norm is inf";
   if (norm > largest_norm) return fmt::format("the gradient norm is {:.6g}, above {:.0e}", norm, largest_norm);
   return "";

@@ -50,7 +50,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// The added gradient of a second pass differs from the first by rounding only; an assigned one by about 1.
+// If gradients are added, the second pass differs from the first by rounding only; if they are assigned, by about 1.
 constexpr double added_limit = 1e-8;
 
 // The entries to check of a tensor with `size` entries: all, or `wanted` different ones.

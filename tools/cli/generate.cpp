@@ -138,7 +138,7 @@ Options generate_options() {
   options.value("seed", "N",
                 "Another seed gives another text; the same seed gives the same text, with any number of threads", "1");
   options.value("stop", "TEXT", "End before this text", "");
-  options.flag("stop-at-context", "End when the context is full, instead of forgetting its first half");
+  options.flag("stop-at-context", "End when the context is full, instead of dropping its first half");
   options.flag("raw",
                "Write control characters unchanged to a terminal, which executes them. By default they are shown as "
                "\\x1b and the like; files and pipes always get the exact bytes");
